@@ -1,0 +1,83 @@
+# `make help` says what there is. Each target sets up what it needs: uv, the Python environment, the control plane's
+# programs. Nothing has to be installed beforehand but python3 (3.11 or newer), make and git.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON3 ?= python3
+BIN := .venv/bin
+TESTS ?= tests
+# Much of a test on real servers is waiting: two workers, each with servers of its own, share the machine well.
+WORKERS ?= 2
+
+# uv brings its own list of authorities; trust those of the machine, as Python and Go do, where it has a list.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem),)
+export UV_SYSTEM_CERTS ?= true
+endif
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: binaries ## Watch machines come and go on a real control plane on this machine
+	@$(BIN)/5spot demo
+
+.PHONY: test
+test: binaries helm ## Run all tests; TESTS=tests/crds runs a part of them, WORKERS=0 one after the other
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+
+.PHONY: lint
+lint: setup ## Check style, types and which folder may import which
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: docs
+docs: .venv-docs/.ready ## Make the documentation's pages in site/; any warning fails it
+	@rm -rf site && .venv-docs/bin/sphinx-build --fail-on-warning --keep-going --quiet -d .venv-docs/doctrees docs site
+	@! grep -rlE '(src|href|url)[=(]["'"'"']?(https?:)?//[^"]*\.(js|css|woff2?|png|svg)' site --include=*.html --include=*.css \
+	|| { echo "these pages load something from elsewhere and could not be read offline" >&2; exit 1; }
+	@echo "open site/index.html"
+
+# Apart from .venv, which stays small: who only runs or tests the operator needs no site generator.
+.venv-docs/.ready: pyproject.toml uv.lock
+	@uv="$$($(PYTHON3) .ci/get-uv)" && echo "installing what the docs need into .venv-docs" >&2 && \
+	UV_PROJECT_ENVIRONMENT=.venv-docs "$$uv" sync --frozen --only-group docs && touch $@
+
+.PHONY: bench
+bench: binaries ## Run the benchmarks and print their figures
+	@shopt -s nullglob; scripts=(bench/[a-z]*.py); \
+	if [ $${#scripts[@]} -eq 0 ]; then echo "There are no benchmarks yet: bench/ is empty."; fi; \
+	failed=0; for script in "$${scripts[@]}"; do name="$${script%.py}"; echo "== $$name"; \
+	$(BIN)/python -m "$${name//\//.}" || failed=1; done; exit $$failed
+
+.PHONY: chaos
+chaos: binaries ## Let every write meet every fault, and write the table in docs/reliability.md; ARGS="--only shutdown" for less
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
+.PHONY: sbom
+sbom: ## List what the image contains, as CycloneDX, in dist/5spot.cdx.json
+	@$(PYTHON3) .ci/sbom dist/5spot.cdx.json
+
+.PHONY: binaries
+binaries: setup ## Build the control plane's programs into the user's cache, unless they are there
+	@$(BIN)/python -m local.binaries > /dev/null
+
+.PHONY: helm
+helm: setup ## Build the helm that the chart is tested with into the user's cache, unless it is there
+	@$(BIN)/python -m local.helm > /dev/null
+
+.PHONY: setup
+setup: .venv/.ready ## Fetch uv and install what uv.lock names into .venv
+
+.venv/.ready: pyproject.toml uv.lock
+	@uv="$$($(PYTHON3) .ci/get-uv)" && echo "installing what uv.lock names into .venv" >&2 && "$$uv" sync --frozen && touch $@
+
+.PHONY: clean
+clean: ## Remove what the targets made in this checkout; caches in the home folder stay
+	@rm -rf .venv .venv-docs .tools dist site .test-logs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
