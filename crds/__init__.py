@@ -1,0 +1,1 @@
+"""What a user may say: models, schedules and the rules that both doors share."""

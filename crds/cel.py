@@ -1,0 +1,189 @@
+"""The rules that the API server checks by itself (CEL), also when no webhook answers.
+
+Rules over several fields compare with the old object, so that one stored before a rule existed can still be changed
+elsewhere: Kubernetes' own ratcheting only sees whole objects and lists.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final, NamedTuple, TypedDict
+
+from crds import syntax
+from crds.values import format_duration
+
+VALIDATIONS: Final = "x-kubernetes-validations"
+
+
+class Rule(TypedDict, total=False):
+    """One entry of `x-kubernetes-validations`."""
+
+    rule: str
+    message: str
+    fieldPath: str
+    reason: str
+    optionalOldSelf: bool
+
+
+def validations(rules: Iterable[Rule]) -> dict[str, Any]:
+    """The rules as schema words."""
+    return {VALIDATIONS: list(rules)}
+
+
+def longest(limit: timedelta) -> Rule:
+    """A duration's bounds."""
+    seconds = int(limit.total_seconds())
+    return {
+        "rule": f"duration(self) > duration('0s') && duration(self) <= duration('{seconds}s')",
+        "message": f"must be more than 0 and at most {format_duration(limit)}",
+    }
+
+
+def _quoted(pattern: str) -> str:
+    """A pattern as a raw CEL text."""
+    return f"r'{pattern}'"
+
+
+_WORDS: Final = (
+    *(("sun", "0"), ("mon", "1"), ("tue", "2"), ("wed", "3"), ("thu", "4"), ("fri", "5"), ("sat", "6")),
+    *(("jan", "1"), ("feb", "2"), ("mar", "3"), ("apr", "4"), ("may", "5"), ("jun", "6")),
+    *(("jul", "7"), ("aug", "8"), ("sep", "9"), ("oct", "10"), ("nov", "11"), ("dec", "12")),
+)
+_IN_NUMBERS: Final = "self.lowerAscii()" + "".join(f".replace('{word}', '{number}')" for word, number in _WORDS)
+_BLANK: Final = "[ \\t]+"
+
+
+def _only(values: str) -> str:
+    """A cron field that chooses nothing but these values."""
+    value = f"0*({values})"
+    return f"{value}(-{value})?(,{value}(-{value})?)*"
+
+
+def _never(days: str, months: str) -> str:
+    return f"[ \\t]*[^ \\t]+{_BLANK}[^ \\t]+{_BLANK}{_only(days)}{_BLANK}{_only(months)}{_BLANK}[*].*"
+
+
+CRON: Final[tuple[Rule, ...]] = (
+    {
+        "rule": f"{_IN_NUMBERS}.findAll('[0-9]+-[0-9]+').all(r, int(r.split('-')[0]) <= int(r.split('-')[1]))",
+        "message": "a range must not run backwards; split it in two",
+    },
+    {
+        "rule": "!self.lowerAscii().matches("
+        + _quoted(f"^({_never('30|31', '2|feb')}|{_never('31', '2|4|6|9|11|feb|apr|jun|sep|nov')})$")
+        + ")",
+        "message": "never fires: there is no such date",
+    },
+)
+
+TAINT_KEY: Final[tuple[Rule, ...]] = (
+    {
+        "rule": f"!self.matches({_quoted('^' + syntax.TAINT_RESERVED)})",
+        "message": syntax.TAINT_RESERVED_MESSAGE,
+    },
+)
+
+
+def _keys(exceptions: tuple[str, ...], key: str = "k") -> tuple[Rule, Rule]:
+    allowed = "".join(f" || {key}.startsWith('{prefix}')" for prefix in exceptions)
+    return (
+        {
+            "rule": f"self.all(k, {key}.matches({_quoted(syntax.anchored(syntax.QUALIFIED_NAME))})"
+            f" && k.indexOf('/') <= {syntax.PREFIX_MAX})",
+            "message": "keys must be names of at most 63 characters with an optional DNS prefix and '/'",
+        },
+        {
+            "rule": f"self.all(k, !{key}.matches({_quoted('^' + syntax.TEMPLATE_RESERVED)}){allowed})",
+            "message": syntax.template_reserved_message(exceptions),
+        },
+    )
+
+
+LABELS: Final[tuple[Rule, ...]] = _keys(syntax.LABEL_EXCEPTIONS)
+ANNOTATIONS: Final[tuple[Rule, ...]] = _keys(syntax.ANNOTATION_EXCEPTIONS, "k.lowerAscii()")
+
+
+class Several(NamedTuple):
+    """A rule over several fields of one object, of which `field` is the one to blame."""
+
+    rule: str
+    message: str
+    field: str
+    inputs: tuple[str, ...]
+
+
+def _ratcheted(rule: Several) -> Rule:
+    """A rule that an update cannot be blamed for if the old object broke it already."""
+    before = rule.rule.replace("self.", "old.")
+    ratcheted: Rule = {
+        "rule": f"({rule.rule}) || oldSelf.optMap(old, !({before})).orValue(false)",
+        "message": rule.message,
+    }
+    if rule.field:
+        ratcheted["fieldPath"] = f".{rule.field}"
+    return {**ratcheted, "optionalOldSelf": True}
+
+
+def _filled(field: str) -> str:
+    return f"(has(self.{field}) && size(self.{field}) > 0)"
+
+
+_WEEKLY: Final = f"({_filled('daysOfWeek')} || {_filled('hoursOfDay')})"
+_CHOICE: Final = ("cron", "daysOfWeek", "hoursOfDay")
+
+SCHEDULE_FIELDS: Final = (
+    Several(
+        f"has(self.cron) || {_WEEKLY}",
+        "needs daysOfWeek or hoursOfDay with at least one entry, or cron",
+        "",
+        _CHOICE,
+    ),
+    Several(
+        f"!has(self.cron) || !{_WEEKLY}",
+        "cannot be combined with daysOfWeek or hoursOfDay; use one or the other",
+        "cron",
+        _CHOICE,
+    ),
+    Several(
+        "has(self.cron) || !has(self.duration)",
+        "needs cron: it says how long a window opened by cron lasts",
+        "duration",
+        ("duration", "cron"),
+    ),
+)
+SCHEDULE: Final[tuple[Rule, ...]] = tuple(_ratcheted(rule) for rule in SCHEDULE_FIELDS)
+
+NAME_TOO_LONG: Final = f"metadata.name must be at most {syntax.MACHINE_NAME_MAX} characters"
+CLUSTER_MOVED: Final = "cannot change while a Machine exists"
+
+ROOT: Final[tuple[Rule, ...]] = (
+    {
+        "rule": f"oldSelf.hasValue() || size(self.metadata.name) <= {syntax.MACHINE_NAME_MAX}",
+        "message": NAME_TOO_LONG,
+        "optionalOldSelf": True,
+    },
+    {
+        "rule": "!has(oldSelf.status) || !has(oldSelf.status.machineRef)"
+        " || self.spec.clusterName == oldSelf.spec.clusterName",
+        "message": CLUSTER_MOVED,
+        "fieldPath": ".spec.clusterName",
+    },
+)
+
+
+def allowed_groups(groups: Iterable[str]) -> Rule:
+    """The operator's allowlist, for one envelope."""
+    ordered = sorted(groups)
+    return {
+        "rule": " || ".join(f"self.startsWith('{group}/')" for group in ordered) or "false",
+        "message": f"group is not allowed here; allowed: {', '.join(ordered)}",
+    }
+
+
+def refused_kinds(patterns: Iterable[str]) -> Rule:
+    """Kinds that reach further than a machine, as patterns such as `*Template`."""
+    known = list(patterns)
+    either = "|".join(pattern.replace("*", ".*") for pattern in known)
+    return {
+        "rule": f"!self.matches({_quoted(f'^({either})$')})",
+        "message": f"kinds like these are refused: {', '.join(known)}",
+    }

@@ -1,0 +1,38 @@
+"""The grammars of schedule values as patterns that the API server understands (RE2); the parsers are in `values`."""
+
+from typing import Final
+
+_NAMES: Final = {
+    "month": "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec",
+    "weekday": "sun|mon|tue|wed|thu|fri|sat",
+}
+
+
+def _listed(part: str) -> str:
+    """Comma-separated parts and ranges of them; spaces at the ends and around `,` and `-`."""
+    span = f" *{part}( *- *{part})? *"
+    return f"^{span}(,{span})*$"
+
+
+def _cron_field(value: str) -> str:
+    step = "(/0{0,3}[1-9][0-9]{0,3})?"
+    term = f"([*]|({value})(-({value}))?){step}"
+    return f"{term}(,{term})*"
+
+
+def _any_case(words: str) -> str:
+    return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in words)
+
+
+_BLANKS: Final = "[ \\t]"
+_MINUTE: Final = _cron_field("0{0,2}[0-5]?[0-9]")
+_HOUR: Final = _cron_field("0{0,2}([01]?[0-9]|2[0-3])")
+_DAY: Final = _cron_field("0{0,2}([12]?[1-9]|[123]0|31)")
+_MONTH: Final = _cron_field(f"0{{0,2}}([1-9]|1[0-2])|{_any_case(_NAMES['month'])}")
+_WEEKDAY: Final = _cron_field(f"0{{0,3}}[0-7]|{_any_case(_NAMES['weekday'])}")
+
+DAYS: Final = _listed("(mon|tue|wed|thu|fri|sat|sun)")
+HOURS: Final = _listed("([01]?[0-9]|2[0-3])")
+DURATION: Final = "^([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$"
+CRON: Final = f"^{_BLANKS}*" + f"{_BLANKS}+".join((_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)) + f"{_BLANKS}*$"
+TIMEZONE: Final = "^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"

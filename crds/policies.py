@@ -1,0 +1,279 @@
+"""ValidatingAdmissionPolicies made from the rulebook, for clusters that do not want webhooks.
+
+The rules that the CRD carries are lifted from its schema, so that they hold also where an older CRD is installed (Helm
+never upgrades one), and those that a CRD cannot say are added. An update answers only for what it changes, and an
+object that is being deleted is never asked about, so that nothing here can stand in the operator's way.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from crds import cel, names, syntax, zones
+from crds.fields import ANNOTATIONS_MAX
+from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
+from crds.schema import object_schema
+
+Manifest = dict[str, Any]
+
+RULES: Final = "5spot-scheduledmachines"
+TIMEZONES: Final = "5spot-timezones"
+ADVICE: Final = "5spot-advice"
+PART_OF: Final = {"app.kubernetes.io/part-of": "5spot"}
+
+
+class Check(NamedTuple):
+    """One entry of a policy's `validations`; `told` is CEL for the message, where a fixed one says too little."""
+
+    field: str
+    expression: str
+    message: str
+    told: str = ""
+
+    def to_json(self) -> Manifest:
+        """As the API has it."""
+        entry = {"expression": self.expression, "message": f"{self.field}: {self.message}", "reason": "Invalid"}
+        return {**entry, "messageExpression": self.told} if self.told else entry
+
+
+class Place(NamedTuple):
+    """An object within a ScheduledMachine: the variables that hold it as it is to be and as it was."""
+
+    now: str
+    before: str
+
+    def same(self, field: str) -> str:
+        """Whether an update leaves the field alone."""
+        return f"{self.now}.?{field} == {self.before}.?{field}"
+
+    def absent(self, field: str) -> str:
+        """Whether the field is not given; null counts as that."""
+        return f"!has({self.now}.{field}) || {self.now}.{field} == null"
+
+
+PLACES: Final = {
+    "spec": Place("variables.spec", "variables.oldSpec"),
+    "spec.schedule": Place("variables.schedule", "variables.oldSchedule"),
+    f"spec.{BOOTSTRAP}": Place("variables.bootstrap", "variables.oldBootstrap"),
+    f"spec.{INFRASTRUCTURE}": Place("variables.infrastructure", "variables.oldInfrastructure"),
+}
+NEW_KEYS: Final = {
+    "spec.machineTemplate.labels": "variables.newLabels",
+    "spec.machineTemplate.annotations": "variables.newAnnotations",
+}
+"""For maps whose rules are about keys: those that an update adds."""
+
+
+def manifests(policy: ProviderPolicy = DEFAULT_POLICY) -> dict[str, list[Manifest]]:
+    """Each policy with its binding, by the name of the file that they go into."""
+    return {
+        "scheduledmachines.yaml": _bound(_rules(policy), "Deny"),
+        "timezones.yaml": _bound(_timezones(), "Deny"),
+        "advice.yaml": _bound(_advice(), "Warn"),
+    }
+
+
+def _bound(policy: Manifest, action: str) -> list[Manifest]:
+    name = policy["metadata"]["name"]
+    binding = {
+        **_envelope("ValidatingAdmissionPolicyBinding", name),
+        "spec": {"policyName": name, "validationActions": [action]},
+    }
+    return [policy, binding]
+
+
+def _policy(name: str, variables: dict[str, str], checks: Iterable[Check]) -> Manifest:
+    return {
+        **_envelope("ValidatingAdmissionPolicy", name),
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [names.GROUP],
+                        "apiVersions": [names.VERSION],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": [names.PLURAL],
+                        "scope": "Namespaced",
+                    }
+                ]
+            },
+            "matchConditions": [
+                {"name": "not-being-deleted", "expression": "!has(object.metadata.deletionTimestamp)"},
+                # Finalizers, labels and annotations are nobody's business here.
+                {"name": "changes-the-spec", "expression": "oldObject == null || object.spec != oldObject.spec"},
+            ],
+            "variables": [{"name": key, "expression": value} for key, value in variables.items()],
+            "validations": [check.to_json() for check in checks],
+        },
+    }
+
+
+def _envelope(kind: str, name: str) -> Manifest:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": dict(PART_OF)},
+    }
+
+
+def _rules(policy: ProviderPolicy) -> Manifest:
+    return _policy(RULES, _variables(), (*_lifted(object_schema(policy), ""), *_schedule(), *_only_here()))
+
+
+_EMPTY: Final = "dyn({})"
+
+
+def _variables() -> dict[str, str]:
+    """What the checks look at. All of it is `dyn`: an optional field may be null, which its type does not say."""
+    found = {"spec": "dyn(object.spec)", "oldSpec": f"oldObject == null ? {_EMPTY} : dyn(oldObject.spec)"}
+    for name, field in (("schedule", "schedule"), ("bootstrap", BOOTSTRAP), ("infrastructure", INFRASTRUCTURE)):
+        found |= _pair(name, "variables.spec", "variables.oldSpec", field)
+    found |= _pair("template", "variables.spec", "variables.oldSpec", "machineTemplate")
+    for name in ("labels", "annotations"):
+        found |= _pair(name, "variables.template", "variables.oldTemplate", name)
+        found[f"new{name.title()}"] = f"variables.{name}.filter(k, !(k in variables.old{name.title()}))"
+    found |= _pair("taints", "variables.spec", "variables.oldSpec", "nodeTaints", empty="dyn([])")
+    found["newTaints"] = "variables.taints.filter(t, !variables.oldTaints.exists(o, o.key == t.key))"
+    return found
+
+
+def _pair(name: str, now: str, before: str, field: str, empty: str = _EMPTY) -> dict[str, str]:
+    """A part of the object as it is to be and as it was; empty where it is absent or null."""
+    return {
+        each: f"has({container}.{field}) && {container}.{field} != null ? {container}.{field} : {empty}"
+        for each, container in ((name, now), (f"old{name[0].upper()}{name[1:]}", before))
+    }
+
+
+def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
+    """The rules that the CRD's schema carries below `path`, but for those over several fields."""
+    for name, inner in schema.get("properties", {}).items():
+        here = f"{path}.{name}".lstrip(".")
+        for rule in inner.get(cel.VALIDATIONS, ()):
+            if inner["type"] == "string":
+                yield Check(here, _of_a_field(PLACES[path], name, rule["rule"]), rule["message"])
+            elif here in NEW_KEYS:
+                yield Check(here, _about(NEW_KEYS[here], rule["rule"]), rule["message"])
+        yield from _lifted(inner, here)
+    if schema.get("type") == "array":
+        yield from _lifted_from_items(schema["items"], path)
+
+
+def _lifted_from_items(items: Manifest, path: str) -> Iterator[Check]:
+    for name, inner in items.get("properties", {}).items():
+        for rule in inner.get(cel.VALIDATIONS, ()):
+            expression = f"variables.newTaints.all(t, {_about(f't.{name}', rule['rule'])})"
+            yield Check(f"{path}[].{name}", expression, rule["message"])
+
+
+def _of_a_field(place: Place, field: str, rule: str) -> str:
+    return f"{place.absent(field)} || {place.same(field)} || ({_about(f'{place.now}.{field}', rule)})"
+
+
+def _about(subject: str, rule: str) -> str:
+    """A rule of the CRD, which calls its subject `self`, as one about something of another name."""
+    return re.sub(r"\bself\b", lambda _found: subject, rule)
+
+
+def _schedule() -> Iterator[Check]:
+    place = PLACES["spec.schedule"]
+    for rule in cel.SCHEDULE_FIELDS:
+        untouched = " && ".join(f"{place.same(each)}" for each in rule.inputs)
+        # In a CRD's rules null counts as absent, here it has to be said.
+        said = re.sub(r"has\(self\.(\w+)\)", rf"(has({place.now}.\1) && {place.now}.\1 != null)", rule.rule)
+        field = f"spec.schedule.{rule.field}".rstrip(".")
+        yield Check(field, f"oldObject != null && {untouched} || ({_about(place.now, said)})", rule.message)
+
+
+def _only_here() -> Iterator[Check]:
+    """What a CRD can say only in part, or not at all."""
+    longest = syntax.MACHINE_NAME_MAX
+    yield Check(
+        "metadata.name",
+        f"oldObject != null || size(object.metadata.name) <= {longest}",
+        cel.NAME_TOO_LONG.removeprefix("metadata.name "),
+    )
+    yield Check(
+        "spec.clusterName",
+        "oldObject == null || dyn(oldObject).?status.?machineRef.?name.orValue('') == ''"
+        " || variables.spec.?clusterName == variables.oldSpec.?clusterName",
+        cel.CLUSTER_MOVED,
+    )
+    for envelope in (BOOTSTRAP, INFRASTRUCTURE):
+        yield _own_namespace(envelope)
+    yield Check(
+        "spec.machineTemplate.annotations",
+        "variables.annotations == variables.oldAnnotations || variables.annotations"
+        f".map(k, size(bytes(k)) + size(bytes(string(variables.annotations[k])))).sum() <= {ANNOTATIONS_MAX}",
+        f"must be at most {ANNOTATIONS_MAX} bytes together, keys included",
+    )
+
+
+def _own_namespace(envelope: str) -> Check:
+    place, field = PLACES[f"spec.{envelope}"], f"spec.{envelope}.namespace"
+    because = "or left out: an owner reference cannot cross namespaces"
+    return Check(
+        field,
+        _of_a_field(place, "namespace", "self == request.namespace"),
+        f"must be the ScheduledMachine's own namespace, {because}",
+        f"'{field}: must be the ScheduledMachine\\'s own namespace, ' + request.namespace + ', {because}'",
+    )
+
+
+def _timezones() -> Manifest:
+    known = ", ".join(f"'{name}'" for name in sorted(zones.names()))
+    variables = {key: value for key, value in _variables().items() if key.lower().endswith(("spec", "schedule"))}
+    check = Check(
+        "spec.schedule.timezone",
+        _of_a_field(PLACES["spec.schedule"], "timezone", f"self in [{known}]"),
+        "is not the name of a time zone; upper and lower case matter, as in Europe/Berlin",
+    )
+    return _policy(TIMEZONES, variables, [check])
+
+
+_DAYS: Final = "['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']"
+
+
+def _advice() -> Manifest:
+    """What is legal but probably not meant; the API server passes it on to whoever writes, and stores the object."""
+    variables = {
+        "schedule": "dyn(object.spec.schedule)",
+        "days": _parts("daysOfWeek"),
+        "hours": _parts("hoursOfDay"),
+        "dayPairs": _pairs("variables.days", f"{_DAYS}.indexOf(each.trim())"),
+        "hourPairs": _pairs("variables.hours", "int(each.trim())"),
+        "pastMidnight": "variables.hourPairs.exists(p, p[0] > p[1])",
+        "everyDay": "size(variables.days) == 0 || [0, 1, 2, 3, 4, 5, 6].all(d, variables.dayPairs.exists(p,"
+        " p[0] <= p[1] ? p[0] <= d && d <= p[1] : p[0] <= d || d <= p[1]))",
+        "commands": "dyn(object.spec).?killIfCommands.orValue(null)",
+    }
+    checks = (
+        Check(
+            "spec.schedule",
+            "!variables.pastMidnight || variables.everyDay",
+            "hours that run past midnight are active in the morning and in the evening of the days named, "
+            "not in the morning after: day and hour are tested separately",
+        ),
+        Check(
+            "spec.killIfCommands",
+            "variables.commands == null || size(variables.commands) == 0",
+            "a reclaim sets spec.schedule.enabled to false; if GitOps manages this object, let it ignore that field, "
+            "or it will undo the reclaim",
+        ),
+    )
+    policy = _policy(ADVICE, variables, checks)
+    policy["spec"]["failurePolicy"] = "Ignore"  # good advice is no reason to stop anything
+    return policy
+
+
+def _parts(field: str) -> str:
+    """All parts of all items of a list, such as `mon-wed` and `fri` of `[mon-wed,fri]`."""
+    given = f"variables.schedule.?{field}.orValue(null)"
+    joined = f"({given} == null ? dyn([]) : {given}).join(',')"
+    return f"{joined}.split(',').filter(p, p.trim() != '')"
+
+
+def _pairs(parts: str, number: str) -> str:
+    """First and last of each part, in numbers: `mon-wed` is 0 and 2, `mon` is 0 and 0."""
+    return f"{parts}.map(p, p.split('-').map(each, {number})).map(p, [p[0], p[size(p) - 1]])"

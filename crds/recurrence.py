@@ -1,0 +1,147 @@
+"""What recurs on the local clock, as runs of open time in Unix seconds, and its merged timeline.
+
+Both kinds, hours of the week here and those of `crds.firings`, are laid out span by span, where the offset from UTC is
+constant: hours that a change of the clock skips are then in no span, and hours that it repeats are in two.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+from crds.days import Calendar
+from crds.zones import BEGINNING, END, Span, Zone
+
+DAY: Final = 86400
+HOUR: Final = 3600
+_YEAR: Final = 366 * DAY
+
+Run = tuple[int, int]
+
+
+class Recurrence(Protocol):
+    """A source of runs."""
+
+    @property
+    def reach(self) -> int:
+        """How long before its end a run may have been opened by the local clock; 0 if the clock itself closes it."""
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether there is no gap as long as nobody changes the clock."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """The days on which runs open."""
+
+    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+        """The runs that open within the span and close after a moment, in the order in which they open."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeeklyHours:
+    """Hours of the day on days of the week, open while the local clock shows them."""
+
+    weekdays: int
+    hours: int
+
+    @property
+    def reach(self) -> int:
+        """The clock itself closes the hours."""
+        return 0
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether it is every hour of every day."""
+        return self.weekdays == 0b1111111 and self.hours == (1 << 24) - 1
+
+    @property
+    def calendar(self) -> Calendar:
+        """The chosen days."""
+        return Calendar(weekdays=self.weekdays)
+
+    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+        """The chosen hours, cut where the span ends."""
+        del zone
+        if self.unbroken:
+            yield span.start, span.end
+            return
+        calendar, ranges = self.calendar, hour_ranges(self.hours)
+        day = calendar.next_day((max(span.start, after) + span.offset) // DAY)
+        while day is not None and (midnight := day * DAY - span.offset) < span.end:
+            for first, last in ranges:
+                opens, closes = max(midnight + first, span.start), min(midnight + last, span.end)
+                if opens < closes > after:
+                    yield opens, closes
+            day = calendar.next_day(day + 1)
+
+
+@lru_cache(maxsize=1024)
+def hour_ranges(hours: int) -> tuple[Run, ...]:
+    """The hours of a day as ranges of seconds."""
+    return tuple(merged((hour * HOUR, hour * HOUR + HOUR) for hour in range(24) if hours >> hour & 1))
+
+
+def merged(runs: Iterable[Run]) -> Iterator[Run]:
+    """Runs in order of opening, joined where they touch or overlap."""
+    current: Run | None = None
+    for opens, closes in runs:
+        if current is None:
+            current = (opens, closes)
+        elif opens <= current[1]:
+            current = (current[0], max(current[1], closes))
+        else:
+            yield current
+            current = (opens, closes)
+    if current is not None:
+        yield current
+
+
+def timeline(recurrence: Recurrence, zone: Zone, after: int) -> Iterator[Run]:
+    """The merged runs that close after a moment; one that never closes ends at `END`.
+
+    The first one opens early enough to cover the moment, though it may have opened earlier still.
+    """
+    patience = _patience(recurrence)
+    current: Run | None = None
+    for opens, closes in unmerged(recurrence, zone, after):
+        if current is None or opens > current[1]:
+            if current is not None:
+                yield current
+            current, tired = (opens, closes), max(after, opens, zone.settled) + patience
+        elif closes > current[1]:
+            current = (current[0], closes)
+            if closes > tired:
+                break
+    else:
+        tired = END
+    if current is not None:
+        yield current if current[1] < tired else (current[0], END)
+
+
+def _patience(recurrence: Recurrence) -> int:
+    """How long to follow an open window, beyond the last irregular change of the clock, before it counts as endless.
+
+    The calendar repeats after 400 years. Without gaps of its own, only changes of the clock matter: they come by rules
+    for weekdays, so that 2 years show what they do to a week, and 40 to every kind of year.
+    """
+    if not recurrence.unbroken:
+        return 400 * _YEAR
+    calendar = recurrence.calendar
+    return (2 if calendar.is_weekly or calendar.is_daily else 40) * _YEAR
+
+
+def unmerged(recurrence: Recurrence, zone: Zone, after: int) -> Iterator[Run]:
+    """The runs that close after a moment, in the order in which they open; they may touch and overlap."""
+    moment, found = max(after - recurrence.reach, BEGINNING), False
+    hopeless = max(moment, zone.settled) + 400 * _YEAR
+    while moment < (END if found else min(hopeless, END)):
+        # Local days begin up to a day before or after those of UTC; spans without a chosen day are passed over.
+        day = recurrence.calendar.next_day(moment // DAY - 1)
+        if day is None:
+            return
+        span = zone.span(max(moment, (day - 2) * DAY))
+        for run in recurrence.runs(zone, span, after):
+            found = True
+            yield run
+        moment = span.end

@@ -1,0 +1,59 @@
+"""What still counts in a stored spec that is invalid as a whole: enough to take a running machine out of service."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pydantic import ValidationError
+
+from crds.invalid import InvalidValue
+from crds.scheduledmachine import DEFAULT_TIMEOUT, Metadata, ScheduleSpec, never_opens
+from crds.status import ScheduledMachineStatus
+from crds.values import parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """The parts of an invalid object that can be read each by itself; a timeout that cannot be has its default."""
+
+    metadata: Metadata
+    schedule: ScheduleSpec | None
+    cluster_name: str
+    kill_switch: bool
+    graceful_shutdown_timeout: timedelta
+    node_drain_timeout: timedelta
+    status: ScheduledMachineStatus
+
+
+def remains_of(raw: dict[str, Any]) -> Remains:
+    """Read what can be read; never raises."""
+    given = raw.get("spec")
+    spec: dict[str, Any] = given if isinstance(given, dict) else {}
+    cluster = spec.get("clusterName")
+    return Remains(
+        metadata=Metadata.read(raw.get("metadata")),
+        schedule=_schedule(spec.get("schedule")),
+        cluster_name=cluster if isinstance(cluster, str) else "",
+        kill_switch=spec.get("killSwitch") is True,
+        graceful_shutdown_timeout=_timeout(spec.get("gracefulShutdownTimeout")),
+        node_drain_timeout=_timeout(spec.get("nodeDrainTimeout")),
+        status=ScheduledMachineStatus.read(raw.get("status")),
+    )
+
+
+def _schedule(given: Any) -> ScheduleSpec | None:
+    """The schedule, if it can be read and denotes one set of instants only."""
+    try:
+        schedule = ScheduleSpec.parse(given)
+    except ValidationError:
+        return None
+    weekly = bool(schedule.days_of_week or schedule.hours_of_day)
+    one_meaning = weekly != (schedule.cron is not None)
+    return schedule if one_meaning and not never_opens(schedule.compiled) else None
+
+
+def _timeout(given: Any) -> timedelta:
+    try:
+        return parse_duration(given)
+    except InvalidValue:
+        return DEFAULT_TIMEOUT

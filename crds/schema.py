@@ -1,0 +1,152 @@
+"""The CustomResourceDefinition, made from the models, so that the API server enforces what the models say."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from crds import cel, defaults, names
+from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
+from crds.scheduledmachine import ScheduledMachineSpec
+from crds.status import ScheduledMachineStatus
+
+Schema = dict[str, Any]
+
+DESCRIPTION: Final = "A machine that is part of a Cluster API cluster only while its schedule says so."
+
+COLUMNS: Final = (
+    ("Phase", "string", ".status.phase", "Where the machine is in its life"),
+    ("Machine", "string", ".status.machinePhase", "Where the Cluster API Machine is in its life"),
+    ("In-Schedule", "boolean", ".status.inSchedule", "Whether a window is open"),
+    # A string: kubectl prints <invalid> for a date that lies ahead.
+    ("Next-Activation", "string", ".status.nextActivation", "When the next window opens"),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since it was created"),
+)
+WIDE_COLUMNS: Final = (
+    ("Enabled", "boolean", ".spec.schedule.enabled", "Whether the schedule is in force"),
+    ("Days", "string", ".spec.schedule.daysOfWeek", "Days with service"),
+    ("Hours", "string", ".spec.schedule.hoursOfDay", "Hours with service"),
+    ("Node", "string", ".status.nodeRef.name", "The Node in the workload cluster"),
+    ("Kill-Switch", "boolean", ".spec.killSwitch", "Whether the machine is to be removed at once"),
+)
+
+
+def custom_resource_definition(policy: ProviderPolicy = DEFAULT_POLICY) -> Schema:
+    """The whole object, ready to be applied; an operator with another allowlist gets another CRD."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
+        "spec": {
+            "group": names.GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": names.KIND,
+                "listKind": f"{names.KIND}List",
+                "plural": names.PLURAL,
+                "singular": names.SINGULAR,
+                "shortNames": [names.SHORT_NAME],
+            },
+            "versions": [_version(policy)],
+        },
+    }
+
+
+def _version(policy: ProviderPolicy) -> Schema:
+    columns = [*(_column(*column) for column in COLUMNS), *(_column(*column, wide=True) for column in WIDE_COLUMNS)]
+    return {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": object_schema(policy)},
+    }
+
+
+def _column(name: str, kind: str, path: str, description: str, *, wide: bool = False) -> Schema:
+    column = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return {**column, "priority": 1} if wide else column
+
+
+def object_schema(policy: ProviderPolicy = DEFAULT_POLICY) -> Schema:
+    """The structural schema of a ScheduledMachine."""
+    return {
+        "type": "object",
+        "description": DESCRIPTION,
+        "required": ["spec"],
+        cel.VALIDATIONS: list(cel.ROOT),
+        "properties": {
+            "apiVersion": {"type": "string", "description": f"Always {names.API_VERSION}."},
+            "kind": {"type": "string", "description": f"Always {names.KIND}."},
+            "metadata": {"type": "object"},
+            "spec": _spec(policy),
+            "status": _without(_structural(ScheduledMachineStatus), "nullable"),
+        },
+    }
+
+
+def _spec(policy: ProviderPolicy) -> Schema:
+    spec = _structural(ScheduledMachineSpec)
+    _set_defaults(spec, defaults.SPEC)
+    _set_defaults(spec["properties"]["schedule"], defaults.SCHEDULE)
+    for envelope in (BOOTSTRAP, INFRASTRUCTURE):
+        parts = spec["properties"][envelope]["properties"]
+        parts["apiVersion"][cel.VALIDATIONS] = [cel.allowed_groups(policy.groups(envelope))]
+        parts["kind"][cel.VALIDATIONS] = [cel.refused_kinds(policy.refused_kinds)]
+    return spec
+
+
+def _set_defaults(schema: Schema, values: Schema) -> None:
+    for name, value in values.items():
+        schema["properties"][name]["default"] = value
+
+
+class _WithoutDefaults(GenerateJsonSchema):
+    """Defaults come from `crds.defaults`, as users write them."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+def _structural(model: type[BaseModel]) -> Schema:
+    """A model's schema in the words that Kubernetes knows: no references, no titles, null as `nullable`."""
+    schema = model.model_json_schema(by_alias=True, schema_generator=_WithoutDefaults)
+    inlined: Schema = _inlined(schema, schema.get("$defs", {}))
+    return inlined
+
+
+def _inlined(schema: Any, known: Schema) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(each, known) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = _resolved(schema, known)
+    inner = {key: _inlined(value, known) for key, value in schema.items() if key not in DROPPED and key != "properties"}
+    if "properties" in schema:
+        inner["properties"] = {name: _inlined(value, known) for name, value in schema["properties"].items()}
+    return inner
+
+
+DROPPED: Final = frozenset({"title", "$defs", "$ref", "anyOf"})
+
+
+def _resolved(schema: Schema, known: Schema) -> Schema:
+    """Follows a reference, and takes `null` out of a choice."""
+    if "$ref" in schema:
+        target = known[schema["$ref"].rpartition("/")[2]]
+        return _resolved({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, known)
+    if "anyOf" in schema:
+        (choice,) = (each for each in schema["anyOf"] if each != {"type": "null"})
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        return _resolved({**choice, **rest, "nullable": True}, known)
+    return schema
+
+
+def _without(schema: Any, word: str) -> Any:
+    if isinstance(schema, list):
+        return [_without(each, word) for each in schema]
+    if isinstance(schema, dict):
+        return {key: _without(value, word) for key, value in schema.items() if key != word}
+    return schema

@@ -1,0 +1,205 @@
+"""What the controller reports, and the few durable facts it keeps, in `status`."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from crds.base import Instant, Lax, Model, map_list
+
+TEXT_MAX: Final = 32768
+
+
+def _cut(given: Any) -> Any:
+    """Other people's messages can be of any length; too long a one must not stop the report."""
+    return given[: TEXT_MAX - 1] + "…" if isinstance(given, str) and len(given) > TEXT_MAX else given
+
+
+Text = Annotated[str, BeforeValidator(_cut), Field(max_length=TEXT_MAX)]
+Name = Annotated[str, Field(max_length=253)]
+
+
+class Phase(StrEnum):
+    """Where a ScheduledMachine is in its life; derived, reported, never read back to steer."""
+
+    PENDING = "Pending"
+    ACTIVE = "Active"
+    SHUTTING_DOWN = "ShuttingDown"
+    INACTIVE = "Inactive"
+    DISABLED = "Disabled"
+    TERMINATED = "Terminated"
+    EMERGENCY_REMOVE = "EmergencyRemove"
+    ERROR = "Error"
+
+
+class MachinePhase(StrEnum):
+    """Where the Cluster API Machine is in its life."""
+
+    PROVISIONING = "Provisioning"
+    PROVISIONED = "Provisioned"
+    RUNNING = "Running"
+    DELETING = "Deleting"
+    FAILED = "Failed"
+
+
+class Effect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+
+class Condition(Model):
+    """One aspect of the machine's state."""
+
+    type: str = Field(max_length=316, description="Aspect that this condition is about, for example Ready.")
+    status: ConditionStatus = Field(description="True, False or Unknown.")
+    reason: str = Field(max_length=1024, description="Why, in one CamelCase word that programs can compare.")
+    message: Text = Field(default="", description="Why, and what to do about it, for people.")
+    last_transition_time: Instant = Field(description="When `status` last flipped.")
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="Generation of the spec that this condition was computed from."
+    )
+
+
+class ObjectReference(Model):
+    """A child that the controller made."""
+
+    api_version: Name = Field(description="Its apiVersion.")
+    kind: Name = Field(description="Its kind.")
+    name: Name = Field(description="Its name.")
+    namespace: Name = Field(description="Its namespace, which is the ScheduledMachine's own.")
+    uid: str | None = Field(default=None, max_length=128, description="Its uid: a namesake is somebody else.")
+
+
+class NodeReference(Model):
+    """The Node in the workload cluster."""
+
+    api_version: Name = Field(default="v1", description="Always v1.")
+    kind: Name = Field(default="Node", description="Always Node.")
+    name: Name = Field(description="The Node's name.")
+    uid: str | None = Field(default=None, max_length=128, description="The Node's uid; a new one is a re-registration.")
+
+
+class AppliedTaint(Model):
+    """A taint that the controller put on the Node and may therefore change or remove."""
+
+    key: str = Field(max_length=317, description="Key of the taint.")
+    value: str | None = Field(default=None, max_length=63, description="Value that was applied.")
+    effect: Annotated[Effect, Lax] = Field(description="Effect of the taint.")
+
+
+class Reclaim(Model):
+    """An emergency reclaim under way, kept here because Cluster API deletes the Node along with the request."""
+
+    requested_at: Instant = Field(description="When the request was first seen.")
+    reason: Text = Field(default="", description="What the agent on the node saw.")
+    node: Name = Field(default="", description="Node that asked.")
+    machine_uid: str = Field(default="", max_length=128, description="Uid of the Machine that was running then.")
+    disabled_at: Instant | None = Field(
+        default=None, description="When the schedule was disabled, so that the machine does not come back by itself."
+    )
+
+
+class PastReclaim(Model):
+    """An emergency reclaim that is over, kept for as long as the schedule is disabled because of it."""
+
+    at: Instant = Field(description="When the schedule was disabled.")
+    reason: Text = Field(default="", description="What the agent on the node saw.")
+    node: Name = Field(default="", description="Node that asked.")
+
+
+class Remediation(Model):
+    """Replacements of unhealthy Machines in the current window, which grow rarer with each."""
+
+    count: int = Field(ge=0, description="How many times the Machine was replaced.")
+    at: Instant = Field(description="When it was last replaced.")
+
+
+class ScheduledMachineStatus(Model):
+    """What is observed. Written by the controller; anything submitted here is ignored."""
+
+    phase: Annotated[Phase, Lax] | None = Field(default=None, description="Where the machine is in its life.")
+    message: Text | None = Field(default=None, description="The phase in one sentence, for people.")
+    in_schedule: bool | None = Field(default=None, description="Whether the schedule has a window open now.")
+    conditions: Annotated[tuple[Condition, ...], Lax] = Field(
+        default=(),
+        max_length=32,
+        json_schema_extra=map_list("type"),
+        description="The aspects of the state, one entry per type.",
+    )
+    machine_phase: Annotated[MachinePhase, Lax] | None = Field(
+        default=None, description="Where the Cluster API Machine is in its life."
+    )
+    machine_ref: ObjectReference | None = Field(default=None, description="The Cluster API Machine.")
+    bootstrap_ref: ObjectReference | None = Field(default=None, description="The bootstrap object.")
+    infrastructure_ref: ObjectReference | None = Field(default=None, description="The infrastructure object.")
+    node_ref: NodeReference | None = Field(default=None, description="The Node, once it has joined.")
+    provider_id: str | None = Field(
+        default=None, max_length=2048, description="The provider's identifier of the machine."
+    )
+    applied_node_taints: Annotated[tuple[AppliedTaint, ...], Lax] = Field(
+        default=(),
+        max_length=64,
+        json_schema_extra=map_list("key", "effect"),
+        description="Taints on the Node that are the controller's own.",
+    )
+    last_scheduled_time: Instant | None = Field(default=None, description="When a Machine was last created.")
+    next_activation: Instant | None = Field(default=None, description="When the next window opens.")
+    next_cleanup: Instant | None = Field(
+        default=None, description="When the current window closes, or the deadline of a shutdown under way."
+    )
+    shutdown_started_at: Instant | None = Field(
+        default=None, description="When the shutdown under way began; its timeouts count from here."
+    )
+    reclaim: Reclaim | None = Field(default=None, description="The emergency reclaim under way, if any.")
+    last_reclaim: PastReclaim | None = Field(
+        default=None, description="The emergency reclaim that disabled the schedule, until that is enabled again."
+    )
+    remediation: Remediation | None = Field(
+        default=None, description="Replacements that a MachineHealthCheck asked for in the current window."
+    )
+    shard: str | None = Field(
+        default=None,
+        max_length=32,
+        description="Shard that this object belongs to, as in the name of the Lease `5spot-shard-<shard>`.",
+    )
+    observed_generation: int | None = Field(
+        default=None, ge=0, description="Generation of the spec that this status describes."
+    )
+
+    @classmethod
+    def read(cls, raw: Any) -> Self:
+        """Read a stored status, leaving out whatever in it makes no sense: it must never stop the controller."""
+        if type(raw) is not dict:
+            return cls()
+        try:
+            return cls.parse(raw)
+        except ValidationError as broken:
+            return cls._without(raw, broken)
+
+    @classmethod
+    def _without(cls, raw: dict[str, Any], broken: ValidationError) -> Self:
+        bad = {error["loc"][:2] for error in broken.errors(include_url=False, include_context=False)}
+        kept = {name: _sound_part(name, value, bad) for name, value in raw.items()}
+        try:
+            return cls.parse(kept)
+        except ValidationError:
+            return cls()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data in camelCase, without absent fields and empty lists."""
+        return {name: value for name, value in super().to_json().items() if value != []}
+
+
+def _sound_part(name: str, value: Any, bad: set[tuple[int | str, ...]]) -> Any:
+    """The value if nothing in it is bad, the good items of a list, else None."""
+    if not any(place[0] == name for place in bad):
+        return value
+    if isinstance(value, list) and (name,) not in bad:
+        return [item for index, item in enumerate(value) if (name, index) not in bad]
+    return None

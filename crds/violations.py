@@ -1,0 +1,165 @@
+"""What is wrong with a manifest, in words for its author: field path, offending value and what is allowed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from crds.base import field_names
+from crds.values import InvalidValue
+
+VALUE_MAX: Final = 120
+KEY_MAX: Final = 80
+MAPS: Final = frozenset({"labels", "annotations"})
+
+JSONScalar = str | int | float | bool | None
+
+
+class Reason(StrEnum):
+    """The cause types of Kubernetes' `Status`."""
+
+    REQUIRED = "FieldValueRequired"
+    INVALID = "FieldValueInvalid"
+    TYPE = "FieldValueTypeInvalid"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    DUPLICATE = "FieldValueDuplicate"
+    TOO_LONG = "FieldValueTooLong"
+    FORBIDDEN = "FieldValueForbidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong. `inputs` are the fields that it depends on, if not `field` alone."""
+
+    field: str
+    value: JSONScalar
+    message: str
+    reason: Reason = Reason.INVALID
+    inputs: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, JSONScalar]:
+        """As `5spot validate -o json` prints it."""
+        return {"field": self.field, "value": self.value, "message": self.message}
+
+    def __str__(self) -> str:
+        if self.reason is Reason.REQUIRED:
+            return f"{self.field}: {self.message}"
+        # Text is escaped already, see `printable`.
+        value = f'"{self.value}"' if isinstance(self.value, str) else json.dumps(self.value)
+        return f"{self.field}: {value}: {self.message}"
+
+
+def shown(value: Any) -> JSONScalar:
+    """A value fit for showing: scalars as they are, text bounded and without control characters, the rest as JSON."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return value if abs(value) < 2**63 else _bounded(str(value)[: VALUE_MAX + 1])
+    if isinstance(value, str):
+        return printable(value)
+    return printable(_outline(value))
+
+
+def printable(text: str, limit: int = VALUE_MAX) -> str:
+    """Text cut to `limit` characters, everything unprintable escaped."""
+    return _bounded("".join(_escaped(char) for char in text[: limit + 1]), limit)
+
+
+def _escaped(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+
+
+def _bounded(text: str, limit: int = VALUE_MAX) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _outline(value: Any) -> str:
+    """A short sketch of a list or an object; never walks all of it, as it may be huge."""
+    if isinstance(value, dict):
+        keys = [printable(str(key), 20) for key, _ in zip(value, range(4), strict=False)]
+        return "{" + ", ".join(keys) + (", …" if len(value) > 4 else "") + "}"
+    if isinstance(value, list | tuple):
+        return f"[list of {len(value)}]"
+    return type(value).__name__
+
+
+def path_of(root: str, loc: Sequence[int | str]) -> str:
+    """A location written as `spec.nodeTaints[0].key`; entries of a map as `labels[key]`."""
+    path, before = root, ""
+    for part in loc:
+        if isinstance(part, int) or before in MAPS:
+            path += f"[{printable(str(part), KEY_MAX)}]"
+        elif part != "[key]":
+            path += f".{printable(part, KEY_MAX)}"
+        before = str(part)
+    return path
+
+
+def translated(error: ValidationError, root: str, model: type[BaseModel]) -> list[Violation]:
+    """Everything that the models found wrong."""
+    return [_violation(detail, root, model) for detail in error.errors(include_url=False)]
+
+
+def _violation(detail: ErrorDetails, root: str, model: type[BaseModel]) -> Violation:
+    field, kind = path_of(root, detail["loc"]), detail["type"]
+    if kind == "missing":
+        return Violation(field, None, "is required", Reason.REQUIRED)
+    if kind == "extra_forbidden":
+        allowed = ", ".join(sorted(field_names(_model_at(model, detail["loc"][:-1]))))
+        return Violation(field, shown(detail["input"]), f"unknown field; known here: {allowed}", Reason.FORBIDDEN)
+    given = detail["loc"][-2] if detail["loc"][-1:] == ("[key]",) else detail["input"]
+    return Violation(field, shown(given), _message(detail), _REASONS.get(kind, Reason.INVALID))
+
+
+def _message(detail: ErrorDetails) -> str:
+    context = detail.get("ctx", {})
+    cause = context.get("error")
+    if isinstance(cause, InvalidValue):
+        return cause.message
+    words = _MESSAGES.get(detail["type"])
+    return words.format_map(context) if words else detail["msg"]
+
+
+_MESSAGES: Final = {
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false, without quotes",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "enum": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_long": "must be at most {max_length} characters",
+    "string_too_short": "must be at least {min_length} character",
+    "too_long": "must have at most {max_length} entries",
+}
+
+_REASONS: Final = {
+    **dict.fromkeys(
+        ("string_type", "int_type", "bool_type", "list_type", "tuple_type", "dict_type", "model_type"), Reason.TYPE
+    ),
+    "enum": Reason.NOT_SUPPORTED,
+    "string_too_long": Reason.TOO_LONG,
+    "too_long": Reason.TOO_LONG,
+}
+
+
+def _model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel]:
+    """The model whose field is at `loc`."""
+    for part in loc:
+        inner = next((field.annotation for field in model.model_fields.values() if field.alias == part), None)
+        model = _model_in(inner) or model
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model in an annotation such as `Model`, `Model | None` or `tuple[Model, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
