@@ -1,0 +1,1 @@
+"""Who we say we are: the webhook's certificates."""

@@ -1,0 +1,1 @@
+"""May it be stored: admission review, verdicts and defaults."""

@@ -1,0 +1,104 @@
+"""May it be stored: turns a review into the answer by the rulebook in `crds.rules`; pure but for the cluster lookup.
+
+Deletion is never blocked, and neither is any change of an object that is being deleted.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from crds.providers import DEFAULT_POLICY, ProviderPolicy
+from crds.rules import check
+from crds.violations import JSONScalar, Reason, Violation, printable
+from webhooks.defaults import patch_for
+from webhooks.review import Cause, Review, allow, reject
+
+JUDGED: Final = frozenset({"CREATE", "UPDATE"})
+
+ClusterLookup = Callable[[str, str], bool | None]
+"""Whether a Cluster exists, by namespace and name, from memory; None if nobody knows."""
+
+
+class Outcome(StrEnum):
+    """How a request ended, for the metrics."""
+
+    ALLOWED = "allowed"
+    WARNED = "allowed_with_warning"
+    DEFAULTED = "defaulted"
+    NOT_JUDGED = "not_judged"
+    INVALID = "invalid"
+    MALFORMED = "malformed"
+    TOO_LARGE = "too_large"
+    FAILED = "internal_error"
+
+
+class Answer(NamedTuple):
+    """The body to send and what it amounts to."""
+
+    body: bytes
+    outcome: Outcome
+    fields: tuple[str, ...] = ()
+
+
+def nobody_knows(_namespace: str, _name: str) -> bool | None:
+    """The lookup of a service that watches no Clusters."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Both webhooks, with what the operator allows."""
+
+    policy: ProviderPolicy = DEFAULT_POLICY
+    cluster_exists: ClusterLookup = nobody_knows
+
+    def validate(self, review: Review) -> Answer:
+        """Lists everything that is wrong with the object, or lets it in with what is suspicious about it."""
+        if _not_ours_to_judge(review):
+            return Answer(allow(review.uid), Outcome.NOT_JUDGED)
+        verdict = check(review.object, policy=self.policy, old=review.old if review.operation == "UPDATE" else None)
+        if verdict.violations:
+            causes = [_cause(violation) for violation in verdict.violations]
+            return Answer(reject(review, causes), Outcome.INVALID, tuple(cause.field for cause in causes))
+        warnings = (*verdict.warnings, *self._missing_cluster(review))
+        return Answer(allow(review.uid, warnings), Outcome.WARNED if warnings else Outcome.ALLOWED)
+
+    def default(self, review: Review) -> Answer:
+        """Adds what is absent."""
+        if _not_ours_to_judge(review):
+            return Answer(allow(review.uid), Outcome.NOT_JUDGED)
+        patch = patch_for(review)
+        return Answer(allow(review.uid, patch=patch), Outcome.DEFAULTED if patch else Outcome.ALLOWED)
+
+    def _missing_cluster(self, review: Review) -> Iterator[str]:
+        spec = (review.object or {}).get("spec") or {}
+        name = spec.get("clusterName")
+        if isinstance(name, str) and self.cluster_exists(review.namespace, name) is False:
+            yield (
+                f"spec.clusterName: there is no Cluster {printable(name, 63)} in namespace "
+                f"{printable(review.namespace, 63)} yet; no machine is created until there is one"
+            )
+
+
+def _not_ours_to_judge(review: Review) -> bool:
+    return review.operation not in JUDGED or bool(review.subresource) or _being_deleted(review.object)
+
+
+def _being_deleted(given: dict[str, Any] | None) -> bool:
+    metadata = given.get("metadata") if given else None
+    return type(metadata) is dict and metadata.get("deletionTimestamp") is not None
+
+
+def _cause(violation: Violation) -> Cause:
+    message = violation.message
+    if violation.reason is not Reason.REQUIRED:
+        message = f"Invalid value: {_written(violation.value)}: {message}"
+    return Cause(reason=violation.reason.value, field=violation.field, message=message)
+
+
+def _written(value: JSONScalar) -> str:
+    # Text comes escaped already; encoding it as JSON would do that twice.
+    return f'"{value}"' if isinstance(value, str) else orjson.dumps(value).decode()
