@@ -1,0 +1,1 @@
+"""A throw-away control plane for tests, demo and benchmarks."""

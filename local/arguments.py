@@ -1,0 +1,28 @@
+"""What several commands read from their command lines."""
+
+import argparse
+from datetime import datetime
+
+FASTEST = 100_000
+
+
+def instant(text: str) -> datetime:
+    """A time with its zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time with its zone, such as 2026-03-06T08:55:00Z")
+    return moment
+
+
+def speed(text: str) -> float:
+    """A factor for the operator's clock."""
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor <= FASTEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and up to {FASTEST}")
+    return factor

@@ -1,0 +1,156 @@
+"""Puts the demo together: the clusters, the operator on its fast clock, what is watched, and how it is shown."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+
+from crds import rules
+from crds.schedule import Schedule
+from crds.schema import custom_resource_definition
+from local import examples
+from local.binaries import ensure
+from local.cluster import Options
+from local.demo import words
+from local.demo.expectations import START, Expectation, Verdict, expectations
+from local.demo.screen import Screen, verdicts
+from local.demo.sightings import Chronicle, Sighting
+from local.demo.watch import Watch
+from local.errors import LocalError
+from local.operator import Operator, Pace
+from local.plane import ControlPlane
+from local.ports import ANY_PORTS
+from local.processes import Keeper
+from local.progress import Progress
+from service.clock import Clock
+
+REFRESH_SECONDS = 0.25
+INTERRUPTED = 130
+PLAIN_WIDTH = 100
+INTRODUCTION = """
+Four ScheduledMachines live from a Friday morning to Saturday noon; an hour takes {hour:.3g} s.
+  office-hours  working days from 09:00 to 18:00; two pods run on it, which have to leave
+  night-shift   22:00 to 06:00, on a Node with taints
+  weekend       by cron: Saturday at 07:00, for four hours
+  broken-host   working days from 12:00 to 20:00, but its provider refuses its configuration
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """A demo under way."""
+
+    plane: ControlPlane
+    clock: Clock
+    speed: float
+    expected: tuple[Expectation, ...]
+    console: Console
+    once: bool
+    chronicle: Chronicle = field(default_factory=Chronicle)
+
+    async def play(self) -> None:
+        """Until everything has been decided, or for ever."""
+        async with self.plane.management.client() as management, self.plane.workload.client() as workload:
+            watch = Watch(management, workload, self.clock, self.chronicle)
+            watching = asyncio.create_task(watch.run())
+            try:
+                await self._follow(watch, watching)
+            finally:
+                watching.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watching
+
+    async def _follow(self, watch: Watch, watching: "asyncio.Task[None]") -> None:
+        with ExitStack() as stack:
+            draw = self._view(stack)
+            while not (self.once and self.decided()):
+                if watching.done():
+                    await watching
+                await watch.tend_pods()
+                draw()
+                watch.news.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(REFRESH_SECONDS):
+                        await watch.news.wait()
+            draw()
+
+    def decided(self) -> bool:
+        """Whether nothing is waited for any more."""
+        now = self.clock.now()
+        return all(each.verdict(self.chronicle, now) is not Verdict.WAITING for each in self.expected)
+
+    def summarise(self) -> int:
+        """Prints what was expected and what happened; returns how much went wrong or was not waited for."""
+        rows = words.summary(self.expected, self.chronicle, self.clock.now())
+        self.console.print()
+        self.console.print(verdicts("What was expected, and what happened", rows))
+        met, waiting = (sum(each is verdict for *_, each in rows) for verdict in (Verdict.MET, Verdict.WAITING))
+        rest = f", {waiting} were not waited for" if waiting else ""
+        self._print(f"\n{met} of {len(rows)} things happened as expected{rest}.")
+        self._print("All of it was real Kubernetes and Cluster API; only the hosts were simulated.")
+        return len(rows) - met
+
+    def _view(self, stack: ExitStack) -> Callable[[], None]:
+        if not self.console.is_terminal:
+            self.chronicle.listeners.append(self._tell)
+            self._print(INTRODUCTION.format(hour=3600 / self.speed))
+            return lambda: None
+        screen = Screen(self.expected, schedules(), self.speed)
+        live = stack.enter_context(Live(console=self.console, screen=True, auto_refresh=False))
+
+        def draw() -> None:
+            size = self.console.size
+            live.update(screen.frame(self.chronicle, self.clock.now(), size.width, size.height), refresh=True)
+
+        return draw
+
+    def _tell(self, now: Sighting, before: Sighting | None) -> None:
+        if line := words.change(now, before):
+            self._print(f"{words.moment(now.at)}  {line}")
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.file.flush()
+
+
+def show(speed: float, *, once: bool) -> int:
+    """Plays the demo from beginning to end; the exit code says whether everything happened."""
+    progress = Progress()
+    assets = ensure(progress)
+    with ExitStack() as stack:
+        keeper = stack.enter_context(Keeper())
+        with progress.step("starting two clusters, Cluster API and simulated hosts"):
+            options = Options(definitions=(custom_resource_definition(),))
+            plane = stack.enter_context(ControlPlane(assets, keeper, options))
+        with progress.step("starting the operator"):
+            operator = stack.enter_context(Operator.start(plane.management, keeper, Pace(START, speed), ANY_PORTS))
+        return _play(Show(plane, operator.clock(), speed, tuple(expectations()), console(), once))
+
+
+def console() -> Console:
+    """As wide as the terminal; a file is wide enough for the summary."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def schedules() -> dict[str, Schedule]:
+    """The examples' schedules, to draw their windows."""
+    found = {}
+    for name in examples.ALL:
+        model = rules.check(examples.load(name)).model
+        if model is None:
+            raise LocalError(f"{examples.path(name)} is not valid")
+        found[name] = model.spec.schedule.compiled
+    return found
+
+
+def _play(demo: Show) -> int:
+    try:
+        asyncio.run(demo.play())
+    except KeyboardInterrupt:
+        demo.summarise()
+        return INTERRUPTED if demo.once else 0
+    return 1 if demo.summarise() else 0

@@ -1,0 +1,105 @@
+"""Fills a chronicle from both clusters, and puts pods on the Nodes that come, as a scheduler would."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from local import examples
+from local.demo import describe
+from local.demo.expectations import PODS
+from local.demo.sightings import Chronicle, Facts, Kind, Sighting
+from local.plane import DEMO_NAMESPACE
+from service.clock import Clock
+from service.kube.client import Client
+from service.kube.decode import Object
+from service.kube.errors import AlreadyExists, NotFound
+from service.kube.resource import EVENTS, NODES, SCHEDULED_MACHINES, Resource
+from service.kube.resource import PODS as POD
+from service.runtime.cache import Cache, Change, Happening
+from service.runtime.watch import Objects, Reflector
+
+POD_NAMESPACE = "default"
+FIELD_MANAGER = "5spot-demo"
+FINALIZER = "demo.5spot.finos.org/finishing"
+FINISHING_SECONDS = 2.0
+"""Pods have something to finish when they are asked to go, or nobody could see them leave."""
+
+Describe = Callable[[Object], Facts]
+
+
+class Watch:
+    """Follows four kinds of objects for as long as it is not cancelled."""
+
+    def __init__(self, management: Client, workload: Client, clock: Clock, chronicle: Chronicle) -> None:
+        self.chronicle = chronicle
+        self.news = asyncio.Event()
+        self._management, self._workload, self._clock = management, workload, clock
+        self._served: set[str] = set()
+        self._leaving: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Watches; what the demo is about is submitted once all of it would be seen."""
+        async with asyncio.TaskGroup() as group:
+            reflectors = [
+                self._reflector(self._management, SCHEDULED_MACHINES, Kind.MACHINE, describe.machine),
+                self._reflector(self._management, EVENTS, Kind.EVENT, describe.event),
+                self._reflector(self._workload, NODES, Kind.NODE, describe.node),
+                self._reflector(self._workload, POD, Kind.POD, describe.pod),
+            ]
+            for reflector in reflectors:
+                group.create_task(reflector.run())
+            for reflector in reflectors:
+                await reflector.synced.wait()
+            await self._submit()
+
+    async def tend_pods(self) -> None:
+        """Starts pods on new Nodes, and lets those go that were asked to and have finished."""
+        await self._start_pods()
+        await self._finish_pods()
+
+    async def _start_pods(self) -> None:
+        machines = {each.name: each.facts["node"] for each in self.chronicle.present(Kind.MACHINE)}
+        nodes = {each.name for each in self.chronicle.present(Kind.NODE) if each.says(state="Ready", cordoned="")}
+        self._served &= {each.name for each in self.chronicle.present(Kind.NODE)}
+        for machine, node in machines.items():
+            if node in nodes - self._served:
+                self._served.add(node)
+                for name in PODS.get(machine, ()):
+                    await self._start_pod(name, node)
+
+    async def _start_pod(self, name: str, node: str) -> None:
+        spec = {
+            "nodeName": node,
+            "containers": [{"name": "main", "image": "registry.example/app"}],
+            "tolerations": [{"operator": "Exists"}],
+        }
+        body = {**POD.envelope(), "metadata": {"name": name, "finalizers": [FINALIZER]}, "spec": spec}
+        with suppress(AlreadyExists):
+            await self._workload.create(POD, body, namespace=POD_NAMESPACE, field_manager=FIELD_MANAGER)
+
+    async def _finish_pods(self) -> None:
+        leaving = [pod.name for pod in self.chronicle.present(Kind.POD) if pod.says(state="leaving")]
+        self._leaving = {name: self._leaving.get(name, time.monotonic()) for name in leaving}
+        for name, since in self._leaving.items():
+            if time.monotonic() - since >= FINISHING_SECONDS:
+                with suppress(NotFound):
+                    await self._workload.patch(POD, name, {"metadata": {"finalizers": None}}, namespace=POD_NAMESPACE)
+
+    async def _submit(self) -> None:
+        for name in examples.ALL:
+            body = examples.load(name)
+            await self._management.create(
+                SCHEDULED_MACHINES, body, namespace=DEMO_NAMESPACE, field_manager=FIELD_MANAGER
+            )
+
+    def _reflector(self, client: Client, resource: Resource, kind: Kind, words: Describe) -> Reflector:
+        cache = Cache()
+        cache.listen(partial(self._changed, kind, words))
+        return Reflector(Objects(client, resource), cache)
+
+    def _changed(self, kind: Kind, words: Describe, change: Change) -> None:
+        facts = {} if change.happening is Happening.DELETED else words(change.object)
+        self.chronicle.see(Sighting(self._clock.now(), kind, change.key.name, facts))
+        self.news.set()

@@ -1,0 +1,70 @@
+"""Sightings and verdicts in words; what both ways of showing the demo, and its summary, say."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from local.demo.expectations import Expectation, Verdict
+from local.demo.sightings import Chronicle, Facts, Kind, Sighting
+
+TELLING: Final = ("Inactive", "Error")
+
+
+def moment(instant: datetime) -> str:
+    """`Fri 09:00`; London keeps Greenwich time in early March, so zones need no mention."""
+    return f"{instant:%a %H:%M}"
+
+
+def boundary(facts: Sighting) -> str:
+    """`opens Sat 07:00` or `closes Fri 18:00`."""
+    for word in ("closes", "opens"):
+        if said := facts.facts.get(word):
+            return f"{word} {moment(datetime.fromisoformat(said).astimezone(UTC))}"
+    return ""
+
+
+def change(now: Sighting, before: Sighting | None) -> str:
+    """What is new, in one line; empty if nothing of interest is."""
+    told = _TOLD[now.kind](now.facts) if now.facts else "" if now.kind is Kind.EVENT else "gone"
+    if not told or (before and before.facts and told == _TOLD[now.kind](before.facts)):
+        return ""
+    name = now.facts["about"] if now.kind is Kind.EVENT else now.name
+    return f"{now.kind:8} {name:14} {told}"
+
+
+def summary(
+    expected: Sequence[Expectation], chronicle: Chronicle, now: datetime
+) -> list[tuple[str, str, str, Verdict]]:
+    """A row per expectation: who, what, what was seen when, and the verdict."""
+    return [(each.who, each.what, _seen(each, chronicle), each.verdict(chronicle, now)) for each in expected]
+
+
+def _seen(expected: Expectation, chronicle: Chronicle) -> str:
+    at = expected.find(chronicle)
+    due = moment(expected.since)
+    if at is None:
+        return f"due {due}"
+    return f"due {due}, seen {at:%H:%M}" if at.date() == expected.since.date() else f"due {due}, seen {moment(at)}"
+
+
+def _machine(facts: Facts) -> str:
+    if facts["phase"] == "New":
+        return ""
+    machine = f", machine {facts['machine']}" if facts["machine"] else ""
+    # What Cluster API waits for changes many times a second: the message is told where it matters.
+    message = f". {facts['message']}" if facts["phase"] in TELLING else ""
+    return f"{facts['phase']}{machine}{message}"
+
+
+def _node(facts: Facts) -> str:
+    extras = ["cordoned"] if facts["cordoned"] else []
+    extras += [f"tainted {facts['taints']}"] if facts["taints"] else []
+    return ", ".join([facts["state"], *extras])
+
+
+_TOLD: Final[dict[Kind, Callable[[Facts], str]]] = {
+    Kind.MACHINE: _machine,
+    Kind.NODE: _node,
+    Kind.POD: lambda facts: f"{facts['state']} on {facts['node']}",
+    Kind.EVENT: lambda facts: f"{facts['reason']}: {facts['note']}",
+}

@@ -1,0 +1,196 @@
+"""The operator on a local control plane: its webhooks registered, its process started, its clock perhaps fast."""
+
+import asyncio
+import http.client
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Self
+from urllib.parse import urlsplit
+
+from crds import names
+from local import access, examples
+from local.cluster import Cluster, start_on_free_port
+from local.crds import FIELD_MANAGER, LOOK_EVERY
+from local.errors import LocalError
+from local.ports import LOOPBACK, PortRange
+from local.processes import Keeper, Server
+from service.clock import SimulatedClock
+from service.kube.client import Client, PatchKind
+from service.kube.errors import AlreadyExists, KubeError
+from service.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
+from webhooks.configuration import Registration, manifests
+
+NAME = "operator"
+NAMESPACE = "5spot-system"
+GATE_PATIENCE = 60.0
+CLOCK_SAMPLES = 9
+CLOCK = re.compile(rb"^fivespot_clock_time_seconds (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The operator's clock: where it starts (now, if nothing is said) and how many times too fast it runs."""
+
+    at: datetime | None = None
+    speed: float = 1.0
+
+    @property
+    def flags(self) -> list[str]:
+        """For `5spot run`."""
+        start = [f"--at={self.at.isoformat()}"] if self.at else []
+        return [*start, f"--speed={self.speed}"]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it differs from the wall clock."""
+        return self.at is not None or self.speed != 1.0
+
+    def described(self) -> str:
+        """For people."""
+        start = f"started at {self.at.isoformat(' ', 'minutes')}" if self.at else "started at the real time"
+        return f"{start}, runs {self.speed:g} times as fast" if self.speed != 1.0 else start
+
+
+REAL_TIME = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the operator listens."""
+
+    webhooks: str
+    health: str
+    metrics: str
+
+    @classmethod
+    def pick(cls, webhook_port: int, ports: PortRange) -> "Endpoints":
+        """The webhooks on that port, the others on further free ones."""
+        health, metrics = (f"http://{LOOPBACK}:{ports.pick()}" for _ in range(2))
+        return cls(f"https://{LOOPBACK}:{webhook_port}", health, metrics)
+
+    @property
+    def flags(self) -> list[str]:
+        """For `5spot run`."""
+        urls = {"webhook": self.webhooks, "health": self.health, "metrics": self.metrics}
+        return [f"--{name}-port={urlsplit(url).port}" for name, url in urls.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A running operator."""
+
+    server: Server
+    endpoints: Endpoints
+    pace: Pace
+
+    @classmethod
+    def start(cls, cluster: Cluster, keeper: Keeper, pace: Pace, ports: PortRange) -> "Operator":
+        """Brings it up; ready means that its webhooks answer the API server and its caches are complete."""
+        made: list[Operator] = []
+
+        def make(port: int) -> Server:
+            endpoints = Endpoints.pick(port, ports)
+            asyncio.run(_with(cluster, lambda client: _register(client, endpoints.webhooks)))
+            probe = f"{endpoints.health}/ready"
+            server = Server(NAME, _command(cluster, endpoints, pace), keeper, lambda: access.answers(probe))
+            made.append(cls(server, endpoints, pace))
+            return server
+
+        start_on_free_port(make, ports)
+        asyncio.run(_with(cluster, _gate_in_place))
+        return made[-1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.kill()  # all that it works on is about to vanish
+
+    def described(self) -> dict[str, str]:
+        """Where it listens and how its clock runs, for people."""
+        where = asdict(self.endpoints)
+        return where | {"clock": self.pace.described()} if self.pace.simulated else where
+
+    def clock(self) -> SimulatedClock:
+        """A copy of its clock, never behind it: of a few answers the quickest is the most exact."""
+        return min((self._asked() for _ in range(CLOCK_SAMPLES)), key=lambda answer: answer[0])[1]
+
+    def _asked(self) -> tuple[float, SimulatedClock]:
+        asked = time.monotonic()
+        told = told_time(self.endpoints.metrics)
+        if told is None:
+            raise LocalError(f"the operator does not tell its time at {self.endpoints.metrics}/metrics")
+        return time.monotonic() - asked, SimulatedClock(told, self.pace.speed, asked)
+
+
+def told_time(metrics_url: str) -> datetime | None:
+    """The operator's time, as its metrics tell it; None if it does not answer."""
+    parts = urlsplit(metrics_url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5.0)
+    try:
+        connection.request("GET", "/metrics")
+        found = CLOCK.search(connection.getresponse().read())
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    return datetime.fromtimestamp(float(found[1]), UTC) if found else None
+
+
+def _command(cluster: Cluster, endpoints: Endpoints, pace: Pace) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "service",
+        "run",
+        f"--kubeconfig={cluster.kubeconfig_of(access.OPERATOR)}",
+        f"--namespace={NAMESPACE}",
+        f"--bind-address={LOOPBACK}",
+        f"--webhook-hosts={LOOPBACK}",
+        "--log-format=console",
+        *endpoints.flags,
+        *pace.flags,
+    ]
+
+
+async def _with(cluster: Cluster, work: Callable[[Client], Awaitable[None]]) -> None:
+    async with cluster.client() as client:
+        await work(client)
+
+
+async def _register(client: Client, url: str) -> None:
+    """Tells the API server whom to ask; whom to trust there is what the operator puts in itself."""
+    with suppress(AlreadyExists):  # from an attempt on a port that somebody else took
+        await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": NAMESPACE}})
+    registration = Registration(at=url, service_account=access.OPERATOR)
+    for resource, body in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), manifests(registration), strict=True):
+        name = body["metadata"]["name"]
+        await client.patch(resource, name, body, kind=PatchKind.APPLY, field_manager=FIELD_MANAGER, force=True)
+
+
+async def _gate_in_place(client: Client) -> None:
+    """Returns when the API server asks the webhooks and trusts them: until then it refuses, or stores what it gets."""
+    said = "it does not ask the webhooks"
+    try:
+        async with asyncio.timeout(GATE_PATIENCE):
+            while True:
+                try:
+                    if await _passes_gate(client):
+                        return
+                except KubeError as error:
+                    said = error.message
+                await asyncio.sleep(LOOK_EVERY)
+    except TimeoutError as error:
+        raise LocalError(f"no ScheduledMachine can be stored {GATE_PATIENCE:.0f} s after the start: {said}") from error
+
+
+async def _passes_gate(client: Client) -> bool:
+    """Whether a harmless object, stored nowhere, comes back with what the defaulting webhook adds."""
+    body = examples.load(examples.OFFICE) | {"metadata": {"generateName": "probe-"}}
+    stored = await client.create(SCHEDULED_MACHINES, body, namespace="default", dry_run=True)
+    return names.FINALIZER in stored["metadata"].get("finalizers", ())

@@ -1,0 +1,203 @@
+"""Owns a control plane for `5spot local up`, in the foreground or, with `--detach`, as a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from crds.schema import custom_resource_definition
+from local import pki, state
+from local.binaries import Assets, ensure
+from local.cluster import Options
+from local.errors import LocalError
+from local.operator import REAL_TIME, Operator, Pace
+from local.plane import ControlPlane
+from local.ports import ANY_PORTS, PortRange
+from local.processes import Keeper
+from local.progress import Progress
+from local.state import State
+
+OnReady = Callable[[State], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asked for."""
+
+    kubeconfig: Path | None = None
+    workload_kubeconfig: Path | None = None
+    ports: PortRange = ANY_PORTS
+    operator: Pace | None = REAL_TIME
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What is written outside the control plane's own directory."""
+        return tuple(path for path in (self.kubeconfig, self.workload_kubeconfig) if path is not None)
+
+    def packed(self) -> str:
+        """As one word for the command line of the process that is to do it."""
+        return json.dumps(asdict(self), default=str)
+
+    @classmethod
+    def unpacked(cls, word: str) -> "Request":
+        """What `packed` made a word of."""
+        given = json.loads(word)
+        paths = {name: Path(given[name]) if given[name] else None for name in ("kubeconfig", "workload_kubeconfig")}
+        return cls(**paths, ports=PortRange(**given["ports"]), operator=_pace(given["operator"]))
+
+
+class Stopped(BaseException):
+    """A signal asks us to end; like KeyboardInterrupt, it passes everything that handles mere errors."""
+
+
+def hold(request: Request, on_ready: OnReady, progress: Progress) -> None:
+    """Brings a control plane up and keeps it until SIGTERM or Ctrl-C; nothing of it is left afterwards."""
+    with suppress(Stopped), stopped_by_signals(), held(request, progress) as ready:
+        on_ready(ready)
+        while True:
+            signal.pause()
+
+
+@contextmanager
+def held(request: Request, progress: Progress) -> Iterator[State]:
+    """A control plane within the block, registered as the user's one."""
+    assets = ensure(progress)
+    with state.register(state.path()) as registration, ExitStack() as stack:
+        refuse_to_overwrite(request.files)
+        registration.record(_starting())
+        keeper = stack.enter_context(Keeper([*request.files, registration.path]))
+        with progress.step("starting the control plane"):
+            options = Options(ports=request.ports, definitions=(custom_resource_definition(),))
+            plane = stack.enter_context(ControlPlane(assets, keeper, options))
+        operator = _operator(request, plane, keeper, progress)
+        if operator is not None:
+            stack.enter_context(operator)
+        ready = _publish(request, plane, assets, operator)
+        registration.record(ready)
+        yield ready
+
+
+def refuse_to_overwrite(files: Sequence[Path]) -> None:
+    """A kubeconfig that exists may be somebody's way into a real cluster."""
+    for path in files:
+        if path.exists():
+            raise LocalError(f"{path} exists already and is left alone: remove it, or name another file")
+        if not path.parent.is_dir():
+            raise LocalError(f"{path} cannot be written: there is no folder {path.parent}")
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise `Stopped` within the block."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, _stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def detached(request: Request, progress: Progress) -> State:
+    """Has another process hold the control plane; returns when it is ready."""
+    ensure(progress)
+    argv = [sys.executable, "-m", "local.up", request.packed()]
+    what = "the control plane and the operator" if request.operator else "the control plane"
+    with progress.step(f"starting {what}"):
+        owner = subprocess.Popen(  # noqa: S603 -- this very module
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        )
+        answer = _hear(owner)
+    if "error" in answer:
+        raise LocalError(answer["error"])
+    return State(**answer)
+
+
+def _hear(owner: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    try:
+        said = owner.stdout.read() if owner.stdout else b""
+    except BaseException:
+        owner.terminate()
+        owner.wait()
+        raise
+    if not said:
+        return {"error": f"the process that should hold the control plane ended with code {owner.wait()}"}
+    answer: dict[str, Any] = json.loads(said)
+    return answer
+
+
+def main(argv: Sequence[str]) -> int:
+    """The detached owner: says once how it went, then lets go of the terminal."""
+    (word,) = argv
+    request = Request.unpacked(word)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        try:
+            hold(request, lambda ready: _tell(state.to_dict(ready)), Progress(nowhere))
+        except Exception as error:  # noqa: BLE001 -- the outermost border; whoever waits for us wants a sentence
+            _tell({"error": str(error) if isinstance(error, LocalError) else f"{type(error).__name__}: {error}"})
+            return 1
+    return 0
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+def _operator(request: Request, plane: ControlPlane, keeper: Keeper, progress: Progress) -> Operator | None:
+    if request.operator is None:
+        return None
+    with progress.step("starting the operator"):
+        return Operator.start(plane.management, keeper, request.operator, request.ports)
+
+
+def _publish(request: Request, plane: ControlPlane, assets: Assets, operator: Operator | None) -> State:
+    for path, cluster in ((request.kubeconfig, plane.management), (request.workload_kubeconfig, plane.workload)):
+        if path is not None:
+            pki.write_private(path, cluster.access.kubeconfig())
+    servers = (*plane.servers, *((operator.server,) if operator else ()))
+    return State(
+        owner=os.getpid(),
+        started=_now(),
+        ready=True,
+        kubeconfig=str(request.kubeconfig or plane.management.kubeconfig),
+        workload_kubeconfig=str(request.workload_kubeconfig or plane.workload.kubeconfig),
+        kubectl=str(assets.kubectl),
+        logs=str(plane.management.apiserver.log.parent),
+        clusters={cluster.name: cluster.url for cluster in (plane.management, plane.workload)},
+        operator=operator.described() if operator else {},
+        processes={server.name: server.pid or 0 for server in servers},
+    )
+
+
+def _pace(given: dict[str, Any] | None) -> Pace | None:
+    if given is None:
+        return None
+    return Pace(datetime.fromisoformat(given["at"]) if given["at"] else None, given["speed"])
+
+
+def _starting() -> State:
+    return State(owner=os.getpid(), started=_now())
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(" ", "seconds")
+
+
+def _stop(*_: object) -> NoReturn:
+    raise Stopped
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
