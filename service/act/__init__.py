@@ -1,0 +1,1 @@
+"""Performs plans and reports outcomes."""

@@ -1,0 +1,115 @@
+"""Sends Events to the API server, in the background and behind the work they tell of."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import structlog
+
+from crds import names
+from crds.text import one_line_of_bytes
+from service.act.backlog import Backlog
+from service.decide.plan import Notice
+from service.decide.world import Identity
+from service.kube.client import Client
+from service.kube.errors import Forbidden, KubeError, NotFound, Rejected
+from service.kube.resource import EVENTS
+
+NOTE_MAX = 1024
+"""In bytes."""
+BACKLOG_MAX = 50_000
+PATIENCE_SECONDS = 30.0
+"""How long Events give way to work that is due."""
+AT_ONCE = 4
+"""How many are sent at a time while nothing else is due."""
+_GIVE_WAY_SECONDS = 0.2
+_TRIES = 5
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    subject: Identity
+    notice: Notice
+    at: datetime
+    since: float
+
+
+class EventRecorder:
+    """Queues Events and sends them, a few at a time; `busy` says whether more important work is due."""
+
+    def __init__(self, client: Client, *, instance: str, busy: Callable[[], bool]) -> None:
+        self._client = client
+        self._instance = instance
+        self._busy = busy
+        self._backlog: Backlog[_Pending] = Backlog(BACKLOG_MAX)
+        self._news = asyncio.Event()
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    def record(self, subject: Identity, notice: Notice) -> None:
+        """Takes an Event down; never waits."""
+        self._backlog.append(subject.namespace, _Pending(subject, notice, datetime.now(UTC), time.monotonic()))
+        self.idle.clear()
+        self._news.set()
+
+    async def run(self) -> None:
+        """Sends for as long as it is not cancelled."""
+        while True:
+            await self._news.wait()
+            while self._backlog:
+                await self._give_way(self._backlog.first())
+                count = 1 if self._busy() else AT_ONCE
+                batch = [self._backlog.popleft() for _ in range(min(count, len(self._backlog)))]
+                await asyncio.gather(*map(self._send, batch))
+            self._news.clear()
+            self.idle.set()
+
+    async def _give_way(self, first: _Pending) -> None:
+        while self._busy() and time.monotonic() - first.since < PATIENCE_SECONDS:  # noqa: ASYNC110 - a queue is no event
+            await asyncio.sleep(_GIVE_WAY_SECONDS)
+
+    async def _send(self, pending: _Pending) -> None:
+        body = self._body(pending)
+        for attempt in range(_TRIES):
+            try:
+                await self._client.create(EVENTS, body, namespace=pending.subject.namespace)
+            except (NotFound, Forbidden) as error:
+                # The namespace is gone or going: nobody is left to read it.
+                log.debug("event not stored", reason=pending.notice.reason, error=error.message)
+                return
+            except Rejected as error:
+                # It will never be stored: those behind it must not wait for that.
+                log.warning("event refused", reason=pending.notice.reason, error=error.message)
+                return
+            except KubeError as error:
+                log.info("event delayed", reason=pending.notice.reason, error=error.message)
+                await asyncio.sleep(max(error.retry_after or 0.0, 2.0**attempt))
+            else:
+                return
+
+    def _body(self, pending: _Pending) -> dict[str, object]:
+        subject, notice = pending.subject, pending.notice
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": f"{subject.name}.{uuid4().hex[:16]}", "namespace": subject.namespace},
+            "eventTime": pending.at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "reportingController": names.GROUP,
+            "reportingInstance": self._instance,
+            "action": notice.reason,
+            "reason": notice.reason,
+            "type": "Warning" if notice.warning else "Normal",
+            "note": one_line_of_bytes(notice.message, NOTE_MAX),
+            "regarding": {
+                "apiVersion": names.API_VERSION,
+                "kind": names.KIND,
+                "namespace": subject.namespace,
+                "name": subject.name,
+                "uid": subject.uid,
+            },
+        }

@@ -1,0 +1,49 @@
+"""Writes to the ScheduledMachine itself: finalizer, durable facts in the status, and the schedule's switch."""
+
+from typing import Any, assert_never
+
+from crds import names
+from crds.base import rfc3339
+from service.decide.plan import (
+    AddFinalizer,
+    DisableSchedule,
+    RecordReclaim,
+    RecordRemediation,
+    RecordShutdown,
+    ReleaseFinalizer,
+)
+from service.observe.observer import Observer
+from service.observe.subject import Subject
+
+OnItself = AddFinalizer | ReleaseFinalizer | RecordShutdown | RecordRemediation | RecordReclaim | DisableSchedule
+
+
+async def perform(observer: Observer, subject: Subject, action: OnItself) -> None:
+    """Carries out one of these actions; `subject` is what it is afterwards."""
+    match action:
+        case AddFinalizer():
+            await _finalizers(observer, subject, [*subject.finalizers, names.FINALIZER])
+        case ReleaseFinalizer():
+            await _finalizers(observer, subject, [one for one in subject.finalizers if one != names.FINALIZER])
+        case RecordShutdown(started_at=started):
+            await _record(observer, subject, {"shutdownStartedAt": rfc3339(started) if started else None})
+        case RecordRemediation(count=count, at=at):
+            await _record(observer, subject, {"remediation": {"count": count, "at": rfc3339(at)}})
+        case RecordReclaim(reclaim=asked):
+            await _record(observer, subject, {"reclaim": asked.to_json()})
+        case DisableSchedule():
+            # Whatever else was edited meanwhile, so the version does not matter.
+            body = {"metadata": {"uid": subject.me.uid}, "spec": {"schedule": {"enabled": False}}}
+            await observer.write_subject(subject, body)
+        case _:
+            assert_never(action)
+
+
+async def _finalizers(observer: Observer, subject: Subject, wanted: list[str]) -> None:
+    body = {"metadata": {"finalizers": wanted, "resourceVersion": subject.resource_version}}
+    await observer.write_subject(subject, body)
+
+
+async def _record(observer: Observer, subject: Subject, facts: dict[str, Any]) -> None:
+    body = {"metadata": {"resourceVersion": subject.resource_version}, "status": facts}
+    await observer.write_subject(subject, body, subresource="status")

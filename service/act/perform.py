@@ -1,0 +1,253 @@
+"""Carries out plans, one action after the other; the only place where decisions become writes.
+
+Every action is safe to repeat. The first that fails ends the plan: the next look starts from what is then observed.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import structlog
+
+from crds import names
+from service.act import own, reclaim
+from service.act.troubles import trouble_from
+from service.decide import taints
+from service.decide.outcome import Blocker, Outcome, Trouble
+from service.decide.plan import (
+    Action,
+    AddFinalizer,
+    ApplyTaints,
+    BestEffort,
+    ClearReclaimRequest,
+    Cordon,
+    Create,
+    Delete,
+    DisableSchedule,
+    EquipReclaim,
+    Evict,
+    ForceDrain,
+    Patch,
+    Plan,
+    RecordReclaim,
+    RecordRemediation,
+    RecordShutdown,
+    ReleaseFinalizer,
+    StripReclaim,
+    Uncordon,
+)
+from service.decide.world import Pod, World
+from service.kube.client import Client, PatchKind
+from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from service.kube.resource import NODES, PODS
+from service.observe.observer import Observer
+from service.observe.subject import Subject
+
+EVICTIONS_AT_ONCE = 8
+
+log = structlog.get_logger(__name__)
+
+
+class ChangedMeanwhile(Exception):
+    """Something changed under our hands; nothing is wrong."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """A plan in the making: the world grows with what is created."""
+
+    world: World
+    done: list[Action]
+    blockers: list[Blocker]
+    left: list[Action]
+
+
+class Performer:
+    """Performs plans against the management cluster and its workload clusters."""
+
+    def __init__(self, client: Client, observer: Observer) -> None:
+        self._client = client
+        self._observer = observer
+
+    async def perform(self, subject: Subject, world: World, plan: Plan) -> tuple[World, Outcome]:
+        """The world as it is after the plan, and what came of it."""
+        progress = Progress(world=world, done=[], blockers=[], left=[])
+        trouble: Trouble | None = None
+        interrupted = False
+        for action in plan.actions:
+            try:
+                if isinstance(action, BestEffort):
+                    await self._attempt(action, subject, progress)
+                    continue
+                await self._do(action, subject, progress)
+            except (Conflict, ChangedMeanwhile):
+                interrupted = True
+                break
+            except KubeError as error:
+                trouble = trouble_from(action, error)
+                break
+            progress.done.append(action)
+        done, blockers, left = tuple(progress.done), tuple(progress.blockers), tuple(progress.left)
+        return progress.world, Outcome(done, trouble, blockers, interrupted, left)
+
+    async def _attempt(self, action: BestEffort, subject: Subject, progress: Progress) -> None:
+        try:
+            await self._do(action, subject, progress)
+        except KubeError as error:
+            log.warning("left for later", action=type(action).__name__, error=error.message)
+            progress.left.append(action)
+        else:
+            progress.done.append(action)
+
+    async def _do(self, action: Action, subject: Subject, progress: Progress) -> None:
+        match action:
+            case (
+                AddFinalizer()
+                | ReleaseFinalizer()
+                | RecordShutdown()
+                | RecordRemediation()
+                | RecordReclaim()
+                | DisableSchedule()
+            ):
+                await self._on_subject(action, subject)
+            case ForceDrain() | ClearReclaimRequest() | EquipReclaim() | StripReclaim():
+                await reclaim.perform(self._observer, subject, action)
+            case Create():
+                progress.world = await self._create(action, subject, progress.world)
+            case Patch():
+                progress.world = await self._patch(action, subject, progress.world)
+            case Delete():
+                progress.world = await self._delete(action, subject, progress.world)
+            case Cordon() | Uncordon() | ApplyTaints() | Evict():
+                await self._on_workload(action, subject, progress)
+            case _:
+                assert_never(action)
+
+    async def _on_subject(self, action: own.OnItself, subject: Subject) -> None:
+        try:
+            await own.perform(self._observer, subject, action)
+        except NotFound as gone:
+            # The ScheduledMachine itself: our cache may not have heard yet that it was let go.
+            raise ChangedMeanwhile(gone.message) from gone
+
+    async def _create(self, action: Create, subject: Subject, world: World) -> World:
+        resource = await self._observer.resolve(action.manifest["apiVersion"], action.manifest["kind"])
+        try:
+            raw = await self._client.create(resource, dict(action.manifest), namespace=world.me.namespace)
+        except AlreadyExists:
+            # Ours from before a crash or a lost answer, or somebody else's: the next look tells.
+            name = action.manifest["metadata"]["name"]
+            raw = await self._client.get(resource, name, namespace=world.me.namespace)
+            seen = self._observer.absorbed(subject, world, action.role, resource, raw)
+            found = seen.child(action.role)
+            if found is not None and found.ours and found.leaving:
+                raise ChangedMeanwhile from None
+            if found is None or not found.ours:
+                raise
+            return seen
+        return self._observer.absorbed(subject, world, action.role, resource, raw)
+
+    async def _patch(self, action: Patch, subject: Subject, world: World) -> World:
+        resource = await self._observer.resource_of(world, action.role)
+        precondition = {"uid": action.uid}
+        if action.resource_version:
+            precondition["resourceVersion"] = action.resource_version
+        body = {**action.body, "metadata": {**action.body.get("metadata", {}), **precondition}}
+        try:
+            raw = await self._client.patch(resource, action.name, body, namespace=world.me.namespace)
+        except NotFound as gone:
+            raise ChangedMeanwhile(gone.message) from gone
+        return self._observer.absorbed(subject, world, action.role, resource, raw)
+
+    async def _delete(self, action: Delete, subject: Subject, world: World) -> World:
+        resource = await self._observer.resource_of(world, action.role)
+        try:
+            raw = await self._client.delete(resource, action.name, namespace=world.me.namespace, uid=action.uid)
+        except NotFound:
+            return self._observer.vanished(world, action.role, resource)
+        if raw.get("kind") == "Status":  # nothing held it: it went at once
+            return self._observer.vanished(world, action.role, resource)
+        return self._observer.absorbed(subject, world, action.role, resource, raw)
+
+    async def _on_workload(
+        self, action: Cordon | Uncordon | ApplyTaints | Evict, subject: Subject, progress: Progress
+    ) -> None:
+        client = self._observer.workload_client(subject)
+        match action:
+            case Cordon(node=node, uid=uid):
+                await self._patch_node(client, subject, node, _cordon(uid, on=True))
+            case Uncordon(node=node, uid=uid):
+                await self._patch_node(client, subject, node, _cordon(uid, on=False))
+            case ApplyTaints():
+                await self._apply_taints(client, subject, action)
+            case Evict(pods=pods):
+                progress.blockers += await _evict(client, pods)
+            case _:
+                assert_never(action)
+
+    async def _patch_node(self, client: Client, subject: Subject, node: str, body: dict[str, Any]) -> None:
+        try:
+            raw = await client.patch(NODES, node, body)
+        except NotFound as gone:
+            raise ChangedMeanwhile(gone.message) from gone
+        self._observer.absorb_node(subject, raw)
+
+    async def _apply_taints(self, client: Client, subject: Subject, action: ApplyTaints) -> None:
+        """The list is atomic, so the whole of it is applied, on condition that nobody wrote meanwhile."""
+        note = taints.write_note(action.owned)
+        body = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": action.node,
+                "resourceVersion": action.resource_version,
+                "annotations": {names.ANNOTATION_APPLIED_TAINTS: note},
+            },
+            "spec": {"taints": [taints.to_json(taint) for taint in action.taints]},
+        }
+        raw = await client.patch(
+            NODES, action.node, body, kind=PatchKind.APPLY, field_manager=names.TAINT_FIELD_MANAGER, force=True
+        )
+        self._observer.absorb_node(subject, raw)
+
+
+def _cordon(uid: str, *, on: bool) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: "true" if on else None}},
+        "spec": {"unschedulable": True if on else None},
+    }
+
+
+async def _evict(client: Client, pods: tuple[Pod, ...]) -> list[Blocker]:
+    """Asks for all of them, a few at a time; what a budget or a fault refuses is asked for again later."""
+    slots, silence = asyncio.Semaphore(EVICTIONS_AT_ONCE), list[KubeError]()
+
+    async def one(pod: Pod) -> Blocker | None:
+        async with slots:
+            # A server that does not answer would cost every further pod a time-out, and us the deadline.
+            return None if silence else await _evict_one(client, pod, silence)
+
+    answers = await asyncio.gather(*(one(pod) for pod in pods))
+    if silence:
+        raise silence[0]
+    return [answer for answer in answers if answer is not None]
+
+
+async def _evict_one(client: Client, pod: Pod, silence: list[KubeError]) -> Blocker | None:
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": {"preconditions": {"uid": pod.uid}},
+    }
+    try:
+        await client.create_subresource(PODS, pod.name, "eviction", eviction, namespace=pod.namespace)
+    except (NotFound, Conflict):
+        return None  # gone, or another pod has its name now: not this one's problem any more
+    except KubeError as error:
+        if not error.status:
+            silence.append(error)
+        # The budget's own words, where it has any, rather than the request they answer.
+        causes = "; ".join(cause.message for cause in error.causes if cause.message)
+        return Blocker(pod=pod, reason=causes or error.message)
+    return None

@@ -1,0 +1,121 @@
+"""The writes of an emergency reclaim to the workload cluster, and those that bring the agent to a Node and away."""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any, Final, assert_never
+
+import structlog
+
+from crds import names
+from service import metrics
+from service.decide.drain import must_leave
+from service.decide.plan import ClearReclaimRequest, EquipReclaim, ForceDrain, StripReclaim
+from service.decide.world import Pod
+from service.kube.client import PatchKind
+from service.kube.errors import Conflict, KubeError, NotFound
+from service.kube.resource import CONFIG_MAPS, NODES, PODS
+from service.observe import views
+from service.observe.agents import config_name
+from service.observe.observer import Observer
+from service.observe.subject import Subject
+
+DRAIN_SECONDS: Final = 60.0
+"""The Machine goes when this is up, whatever pods are left."""
+DELETIONS_AT_ONCE: Final = 16
+
+log = structlog.get_logger(__name__)
+
+
+async def perform(
+    observer: Observer, subject: Subject, action: ForceDrain | ClearReclaimRequest | EquipReclaim | StripReclaim
+) -> None:
+    """Carries out one of these actions."""
+    match action:
+        case ForceDrain():
+            await _force_drain(observer, subject, action)
+        case ClearReclaimRequest(node=node, uid=uid):
+            with suppress(NotFound):  # gone, and the request with it
+                await _annotate(observer, subject, node, uid, {"annotations": dict.fromkeys(names.RECLAIM_ANNOTATIONS)})
+        case EquipReclaim():
+            await _equip(observer, subject, action)
+        case StripReclaim():
+            await _strip(observer, subject, action)
+        case _:
+            assert_never(action)
+
+
+async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain) -> None:
+    """Best effort: the owner wants his machine back, whatever becomes of the pods."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            pods = await _pods_of(observer, subject, action)
+            slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
+            failed = await asyncio.gather(*(_delete(observer, subject, pod, slots) for pod in pods))
+    except TimeoutError:
+        log.warning("forced drain gave up", node=action.node, seconds=DRAIN_SECONDS)
+    except KubeError as error:
+        log.warning("forced drain failed; going on", node=action.node, error=error.message)
+    else:
+        log.info("forced drain", node=action.node, pods=len(pods), failed=sum(failed))
+
+
+async def _pods_of(observer: Observer, subject: Subject, action: ForceDrain) -> list[Pod]:
+    """The pods to delete, if the Node is still the host that it was."""
+    node = await observer.node_now(subject, action.node)
+    client = observer.workload_client(subject)
+    if node is None or node.provider_id != action.provider_id:
+        return []
+    listed = await client.list(PODS, fields=f"spec.nodeName={node.name}")
+    return [pod for pod in map(views.pod, listed) if must_leave(pod)]
+
+
+async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:
+    """Whether it failed; asks for the client each time, as a cluster that went silent is not waited for twice."""
+    async with slots:
+        try:
+            client = observer.workload_client(subject)
+            await client.delete(PODS, pod.name, namespace=pod.namespace, uid=pod.uid, grace_seconds=0)
+        except (NotFound, Conflict):
+            return False  # gone, or another pod has its name now
+        except KubeError as error:
+            log.warning("pod not deleted", pod=f"{pod.namespace}/{pod.name}", error=error.message)
+            metrics.FORCED_DELETIONS.labels("failed").inc()
+            return True
+        metrics.FORCED_DELETIONS.labels("accepted").inc()
+        return False
+
+
+async def _equip(observer: Observer, subject: Subject, action: EquipReclaim) -> None:
+    """The label first: where it is missing, there is nothing of ours to take away."""
+    label = {"labels": {names.LABEL_RECLAIM_AGENT: names.RECLAIM_AGENT_ENABLED}}
+    await _annotate(observer, subject, action.node, action.uid, label)
+    name = config_name(action.node)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
+    body = {
+        **CONFIG_MAPS.envelope(),
+        # Owned by the Node: should we be away when that goes, the garbage collector sees to it.
+        "metadata": {
+            "name": name,
+            "labels": {names.LABEL_MANAGED_BY: names.MANAGED_BY},
+            "ownerReferences": [owner],
+        },
+        "data": {names.RECLAIM_CONFIG_KEY: json.dumps(action.commands, ensure_ascii=False)},
+    }
+    client, namespace = observer.workload_client(subject), names.RECLAIM_NAMESPACE
+    raw = await client.patch(CONFIG_MAPS, name, body, kind=PatchKind.APPLY, namespace=namespace, force=True)
+    observer.absorb_agent_config(subject, raw)
+
+
+async def _strip(observer: Observer, subject: Subject, action: StripReclaim) -> None:
+    client = observer.workload_client(subject)
+    with suppress(NotFound):
+        await client.delete(CONFIG_MAPS, config_name(action.node), namespace=names.RECLAIM_NAMESPACE)
+    with suppress(NotFound):
+        await _annotate(observer, subject, action.node, action.uid, {"labels": {names.LABEL_RECLAIM_AGENT: None}})
+
+
+async def _annotate(observer: Observer, subject: Subject, node: str, uid: str, metadata: dict[str, Any]) -> None:
+    """Changes labels or annotations of a Node, on condition that it is still the same one."""
+    raw = await observer.workload_client(subject).patch(NODES, node, {"metadata": {"uid": uid, **metadata}})
+    observer.absorb_node(subject, raw)

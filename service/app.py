@@ -1,0 +1,232 @@
+"""The composition root: servers, certificate loop and controller as siblings in one TaskGroup.
+
+If one of them dies, all end and the process with them, so that Kubernetes starts it anew; a task that died quietly
+would leave a process that answers 200 and does nothing.
+"""
+
+import asyncio
+import gc
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Self
+
+import structlog
+from fastapi import FastAPI
+
+from service import health, metrics
+from service.admission import Admission
+from service.clock import Clock
+from service.health import Check, Health
+from service.kube.client import Client
+from service.servers import Endpoint, bound
+from service.settings import Settings
+from webhooks.verdict import ClusterLookup, nobody_knows
+
+log = structlog.get_logger(__name__)
+
+
+class EndedEarlyError(RuntimeError):
+    """A part of the service returned although nobody had asked it to."""
+
+
+def always_ready() -> str | None:
+    """The check of a component that readiness does not wait for."""
+    return None
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the parts of one process have in common."""
+
+    settings: Settings
+    client: Client
+    clock: Clock
+    health: Health = field(default_factory=Health)
+    # Set by the first signal: take no new work, put down what is in hand, return.
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    # Set by a second one, or by Ctrl-C: do not wait for anything.
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    # Replaced by whoever watches Clusters; the webhooks ask it for every object.
+    cluster_exists: ClusterLookup = nobody_knows
+
+    def has_cluster(self, namespace: str, name: str) -> bool | None:
+        """What whoever watches Clusters says, as soon as there is such a part."""
+        return self.cluster_exists(namespace, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part that runs beside the servers and returns once `Shared.stopping` is set and its work is put down safely.
+
+    `unready` tells why the process should not be given work on its account, or None. It is cancelled if it takes
+    longer than `Settings.stop_seconds`.
+    """
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    unready: Check = always_ready
+
+
+Factory = Callable[[Shared], Component]
+
+
+async def run(settings: Settings, factories: Sequence[Factory] = ()) -> None:
+    """Runs the service until a signal ends it; raises whatever a part of it died of."""
+    async with await connect(settings) as client:
+        shared = Shared(settings=settings, client=client, clock=settings.clock())
+        with Signals(shared), Service(shared, factories) as service:
+            await service.run()
+    log.info("stopped")
+
+
+def spare_collections() -> None:
+    """Has Python look for cycles of garbage less often, and not among what is loaded by now.
+
+    Nearly all we make is freed without that, and while a full search runs no webhook is answered.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+async def connect(settings: Settings) -> Client:
+    """A client for the management cluster: by kubeconfig, or as the pod that we are."""
+    if settings.kubeconfig is not None:
+        return await Client.from_kubeconfig(settings.kubeconfig, settings.context)
+    return Client.in_cluster()
+
+
+Tasks = list[asyncio.Task[None]]
+
+
+class Parts(NamedTuple):
+    """What runs, in the order of its starting."""
+
+    servers: Tasks
+    gate: Tasks
+    loops: Tasks
+    workers: Tasks
+
+
+class Service:
+    """All parts of one process, with their ports taken but nothing running yet."""
+
+    def __init__(self, shared: Shared, factories: Sequence[Factory] = ()) -> None:
+        self._shared = shared
+        self._sockets = ExitStack()
+        settings = shared.settings
+        self.health = self._endpoint("health", health.create_app(shared.health), settings.health_port)
+        self.metrics = self._endpoint("metrics", metrics.create_app(), settings.metrics_port)
+        self.admission = self._admission() if settings.webhooks else None
+        self._components = [factory(shared) for factory in factories]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sockets.close()
+
+    async def run(self) -> None:
+        """Runs everything side by side; returns after an orderly stop, raises if a part dies."""
+        async with asyncio.TaskGroup() as group:
+            parts = self._start_all(group)
+            group.create_task(self._stop_in_order(parts), name="stop")
+
+    def _start_all(self, group: asyncio.TaskGroup) -> Parts:
+        servers = [self._start(group, each.name, each.serve) for each in (self.health, self.metrics)]
+        gate, loops = [], []
+        if self.admission is not None:
+            self._shared.health.checks |= self.admission.checks
+            loops = [self._start(group, name, work) for name, work in self.admission.loops.items()]
+            gate = [self._start(group, "webhooks", self.admission.serve)]
+        self._shared.health.checks |= {each.name: each.unready for each in self._components}
+        workers = [self._start(group, each.name, each.run) for each in self._components]
+        return Parts(servers, gate, loops, workers)
+
+    def _start(self, group: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        task = group.create_task(self._supervised(name, work), name=name)
+        self._shared.health.tasks[name] = task
+        return task
+
+    async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        await work()
+        if not self._shared.stopping.is_set():
+            raise EndedEarlyError(f"{name} ended although nobody had asked it to")
+
+    async def _stop_in_order(self, parts: Parts) -> None:
+        shared, settings = self._shared, self._shared.settings
+        await shared.stopping.wait()
+        shared.health.stopping = True
+        log.info("stopping", drain_seconds=settings.drain_seconds)
+        drained = asyncio.create_task(self._unless_hurried(settings.drain_seconds))
+        await self._finished(parts.workers, settings.stop_seconds)
+        # Not ready any more, but API servers may still have us on their list: a refused review would fail a user.
+        await drained
+        if self.admission is not None:
+            self.admission.endpoint.stop()
+        await self._finished(parts.gate, settings.stop_seconds)
+        for task in parts.loops:
+            task.cancel()
+        self.health.stop()
+        self.metrics.stop()
+        await self._finished(parts.servers, settings.stop_seconds)
+
+    async def _finished(self, tasks: Tasks, within: float) -> None:
+        if not tasks:
+            return
+        hurried = asyncio.create_task(self._unless_hurried(within))
+        done = asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait((hurried, done), return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        for task in tasks:
+            if not task.done():
+                log.warning("abandoned what did not stop in time", part=task.get_name())
+                task.cancel()
+        await done
+
+    async def _unless_hurried(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._shared.hurry.wait()
+        except TimeoutError:
+            return
+
+    def _admission(self) -> Admission:
+        shared = self._shared
+        return Admission(
+            shared.settings,
+            shared.client,
+            self._listener(shared.settings.webhook_port),
+            shared.has_cluster,
+        )
+
+    def _endpoint(self, name: str, app: FastAPI, port: int) -> Endpoint:
+        return Endpoint(name, app, self._listener(port))
+
+    def _listener(self, port: int) -> socket.socket:
+        return self._sockets.enter_context(bound(self._shared.settings.bind_address, port))
+
+
+class Signals:
+    """SIGTERM asks for an orderly stop; a second one, or Ctrl-C, for a quick one."""
+
+    HANDLED: Final = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    def __enter__(self) -> Self:
+        for number in self.HANDLED:
+            asyncio.get_running_loop().add_signal_handler(number, self._take, number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in self.HANDLED:
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    def _take(self, number: signal.Signals) -> None:
+        if self._shared.stopping.is_set() or number == signal.SIGINT:
+            self._shared.hurry.set()
+        self._shared.stopping.set()

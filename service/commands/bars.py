@@ -1,0 +1,116 @@
+"""Draws windows as a bar per day on the local clock, days with a clock change included; for `5spot preview`."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from crds.schedule import Window
+from crds.values import Zone
+
+DAY: Final = 86400
+CELL: Final = 1800
+CELLS: Final = DAY // CELL
+TIMES_MAX: Final = 3
+LABEL: Final = 15
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_BLOCKS: Final = {"open": "█", "partly": "▄", "closed": "·", "skipped": " "}
+_PLAIN: Final = {"open": "#", "partly": "+", "closed": ".", "skipped": " "}
+
+
+class Period(NamedTuple):
+    """The stretch of time that is shown."""
+
+    start: datetime
+    end: datetime
+
+
+class Piece(NamedTuple):
+    """A stretch of local time within one day: seconds since its midnight, on a clock that nobody changes meanwhile."""
+
+    day: int
+    start: int
+    end: int
+
+
+@dataclass
+class Day:
+    """What is known of one local day: which of its hours exist in the period, and which of them are open."""
+
+    shown: list[Piece] = field(default_factory=list)
+    open: list[Piece] = field(default_factory=list)
+
+
+def drawn(windows: Iterable[Window], zone: Zone, period: Period, *, plain: bool = False) -> Iterator[str]:
+    """The lines of the table: a scale, then a bar for each local day of the period."""
+    days: defaultdict[int, Day] = defaultdict(Day)
+    for piece in _pieces(Window(period.start, period.end), zone):
+        days[piece.day].shown.append(piece)
+    for window in windows:
+        for piece in _pieces(window, zone):
+            days[piece.day].open.append(piece)
+    yield " " * LABEL + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
+    for number, day in sorted(days.items()):
+        yield _line(number, day, _PLAIN if plain else _BLOCKS)
+
+
+def _pieces(window: Window, zone: Zone) -> Iterator[Piece]:
+    """Cuts a window at local midnights and where the clock changes."""
+    now, end = int(window.opens.timestamp()), int(window.closes.timestamp())
+    while now < end:
+        span = zone.span(now)
+        day, second = divmod(now + span.offset, DAY)
+        length = min(DAY - second, span.end - now, end - now)
+        yield Piece(day, second, second + length)
+        now += length
+
+
+def _line(number: int, day: Day, signs: dict[str, str]) -> str:
+    when = date.fromordinal(number + _EPOCH)
+    bar = "".join(signs[_state(day, cell * CELL)] for cell in range(CELLS))
+    return f"{when:%a} {when.isoformat()} {bar}  {_times(day)}{_change(day)}".rstrip()
+
+
+def _state(day: Day, start: int) -> str:
+    shown, opened = _within(day.shown, start), _within(day.open, start)
+    if shown == 0:
+        return "skipped"
+    if opened == 0:
+        return "closed"
+    return "open" if opened == shown else "partly"
+
+
+def _within(pieces: list[Piece], start: int) -> int:
+    """How many seconds of a cell the pieces cover."""
+    return sum(max(0, min(piece.end, start + CELL) - max(piece.start, start)) for piece in pieces)
+
+
+def _times(day: Day) -> str:
+    joined = _joined(day.open)
+    listed = ", ".join(f"{_clock(start)}-{_clock(end)}" for start, end in joined[:TIMES_MAX])
+    return f"{listed}, … ({len(joined)})" if len(joined) > TIMES_MAX else listed
+
+
+def _joined(pieces: list[Piece]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for piece in pieces:
+        if joined and joined[-1][1] == piece.start:
+            joined[-1] = (joined[-1][0], piece.end)
+        else:
+            joined.append((piece.start, piece.end))
+    return joined
+
+
+def _clock(second: int) -> str:
+    hours, rest = divmod(second, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours:02}:{minutes:02}" + (f":{seconds:02}" if seconds else "")
+
+
+def _change(day: Day) -> str:
+    """A note on a clock change: where one shown stretch ends and the next begins."""
+    runs = _joined(day.shown)
+    return "".join(f"  [clock {_clock(before)} → {_clock(after)}]" for (_, before), (after, _) in pairwise(runs))

@@ -1,0 +1,1 @@
+"""Pure decisions: spec, world and time in, a plan out."""

@@ -1,0 +1,230 @@
+"""How a machine comes and is kept right while its window is open."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from crds import names
+from crds.scheduledmachine import ScheduledMachineSpec
+from crds.status import Phase
+from service.decide import manifests
+from service.decide.phases import contradiction, machine_failure, node_is_ours
+from service.decide.plan import Action, AddFinalizer, ApplyTaints, Plan, RecordRemediation, RecordShutdown, Uncordon
+from service.decide.removal import Removal, let_capi_remove, remove
+from service.decide.situation import Situation
+from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
+from service.decide.world import Node, Role, Taint, World
+
+REMEDIATION_PAUSE: Final = timedelta(minutes=10)
+REMEDIATION_DOUBLINGS: Final = 5
+WAITING: Final = "WaitingForPreviousMachine"
+
+
+def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
+    """The plan inside a window, for a valid spec."""
+    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, _host_conflict):
+        plan = obstacle(s)
+        if plan is not None:
+            return plan
+    if s.world.our_machine is not None:
+        replaced = _replace(s, spec)
+        if replaced is not None:
+            return replaced
+    return _ensure(s, spec)
+
+
+def _leaving(s: Situation) -> Plan | None:
+    leaving = [child for child in s.world.children if child.leaving]
+    if not leaving:
+        return None
+    listed = ", ".join(f"{child.kind} {child.name}" for child in leaving)
+    message = f"The window is open, but {listed} of the previous machine is still leaving."
+    machine = s.world.our_machine
+    if machine is None or not machine.leaving:
+        return Plan(Phase.PENDING, WAITING, message, shutdown=s.shutdown_started)
+    removal = remove(s, at_once=False, why="the previous Machine is leaving")
+    return _pending(WAITING, message, removal)
+
+
+def _pending(reason: str, message: str, removal: Removal) -> Plan:
+    return Plan(
+        phase=Phase.PENDING,
+        reason=reason,
+        message=message,
+        actions=removal.actions,
+        look_again_at=removal.look_again_at,
+        shutdown=removal.shutdown,
+    )
+
+
+def _foreign(s: Situation) -> Plan | None:
+    if not s.world.foreign:
+        return None
+    listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.foreign)
+    message = f"{listed} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
+    return Plan(Phase.ERROR, "ForeignObject", message, problem=True)
+
+
+def _rival(s: Situation) -> Plan | None:
+    if s.world.rival is None:
+        return None
+    message = (
+        f"Machine {s.world.rival} was made for this ScheduledMachine by another operator; a second one would claim the "
+        "same host. Let that operator remove it, or delete it."
+    )
+    return Plan(Phase.ERROR, "ForeignObject", message, problem=True)
+
+
+def _no_capi(s: Situation) -> Plan | None:
+    if s.world.contract is not None:
+        return None
+    message = "Cluster API is not installed in this cluster; the machine is created as soon as it is."
+    return Plan(Phase.PENDING, "CAPINotInstalled", message, problem=True)
+
+
+def _previous(s: Situation) -> Plan | None:
+    """Objects of a Machine that is gone are never given to a new one."""
+    if s.world.machine is not None or s.world.status.machine_ref is None:
+        return None
+    if s.world.children:
+        removal = remove(s, at_once=False, why="left over from the previous Machine")
+        return _pending(WAITING, removal.message, removal)
+    # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
+    return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", look_again_in=timedelta(0))
+
+
+def _host_conflict(s: Situation) -> Plan | None:
+    other = s.world.host_conflict
+    if other is None or s.world.our_machine is not None:
+        return None
+    message = f"The host is taken by {other_name(s.world)}; nothing is created while both want it."
+    return Plan(Phase.PENDING, "HostConflict", message, problem=True)
+
+
+def other_name(world: World) -> str:
+    """The other ScheduledMachine on our host, named only if it is in our own namespace."""
+    other = world.host_conflict
+    if other is None:
+        return ""
+    own = other.namespace == world.me.namespace
+    return f"ScheduledMachine {other.name}" if own else "a ScheduledMachine in another namespace"
+
+
+def _replace(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
+    """A Machine that a MachineHealthCheck marked, or that failed and whose specs were edited since."""
+    machine = s.world.our_machine
+    assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
+    if machine.remediation_requested:
+        return _remediate(s)
+    failed = machine_failure(s.world)
+    made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
+    if failed and made_from != manifests.spec_hash(spec):
+        return _swap(s, "SpecEdited", f"Replacing the failed Machine ({failed.reason}), as its specs were edited.")
+    return None
+
+
+def _remediate(s: Situation) -> Plan:
+    done = s.world.status.remediation
+    count = done.count if done else 0
+    allowed = done.at + pause_after(count) if done else s.now
+    if s.now < allowed:
+        message = f"A MachineHealthCheck asks for a new Machine; the next one is due at {allowed:%H:%M} UTC."
+        return Plan(Phase.ERROR, "RemediationPaused", message, look_again_at=allowed, problem=True)
+    plan = _swap(s, "Remediating", "Replacing the Machine, as a MachineHealthCheck asks for it.")
+    return replace(plan, actions=(RecordRemediation(count=count + 1, at=s.now), *plan.actions))
+
+
+def pause_after(count: int) -> timedelta:
+    """How long to wait before replacing once more: 10 min, doubling."""
+    return REMEDIATION_PAUSE * (1 << min(max(count, 1) - 1, REMEDIATION_DOUBLINGS))
+
+
+def _swap(s: Situation, reason: str, message: str) -> Plan:
+    machine = s.world.our_machine
+    assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
+    return _pending(reason, message, let_capi_remove(s, machine, why=message.rstrip(".")))
+
+
+def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
+    creations = _creations(s.world, spec)
+    actions: tuple[Action, ...] = (*_before_creation(s.world), *creations, *manifests.repairs(spec, s.world))
+    taints = _taints(s.world, spec)
+    if taints and s.world.node and _must_write(taints, s.world):
+        node = s.world.node
+        actions = (*actions, ApplyTaints(node.name, node.resource_version, taints.taints, taints.owned))
+    # Last: it gives the Node a new version, and taints are written only to the version that was seen.
+    actions = (*actions, *uncordon(s.world))
+    failure = machine_failure(s.world)
+    if failure:
+        return Plan(
+            Phase.ERROR, failure.reason, failure.message or failure.reason, actions, problem=True, taints=taints
+        )
+    return Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints)
+
+
+def _before_creation(world: World) -> tuple[Action, ...]:
+    """What must be stored first: our finalizer, and that no shutdown of an earlier Machine counts for the new one."""
+    finalizer = () if world.me.finalized else (AddFinalizer(),)
+    stale = world.status.shutdown_started_at is not None and world.machine is None
+    return (*finalizer, RecordShutdown(started_at=None)) if stale else finalizer
+
+
+def _creations(world: World, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
+    machine = world.our_machine
+    wanted = manifests.creations(spec, world)
+    if machine is None or machine.provider_id is None:
+        return wanted
+    # The host is provisioned: a new infrastructure object would be a second host under the same Machine.
+    return tuple(create for create in wanted if create.role is not Role.INFRASTRUCTURE)
+
+
+def _progress(world: World) -> tuple[str, str]:
+    """Reason and message of a machine that is on its way or there."""
+    machine, wrong, workload = world.our_machine, contradiction(world), world.workload
+    if wrong:
+        return wrong.reason, wrong.message
+    if world.node is not None:
+        return _node_progress(world.node)
+    named = machine.node_name if machine else None
+    if workload is not None and not workload.reachable:
+        what = f"Node {named}" if named else "The host's Node"
+        return "WorkloadClusterUnreachable", f"{what} cannot be seen: {workload.message}"
+    if named:
+        return "WaitingForNode", f"Node {named} has not been seen yet."
+    waiting = f" ({machine.waiting_for})" if machine and machine.waiting_for else ""
+    return "MachineProvisioning", f"The machine is being provisioned{waiting}."
+
+
+def _node_progress(node: Node) -> tuple[str, str]:
+    if not node.provider_id:
+        return "WaitingForNode", f"Node {node.name} does not say yet which host it is: it has no providerID."
+    if not node.ready:
+        return "NodeNotReady", f"Node {node.name} is not ready."
+    return "MachineRunning", f"Machine is running as Node {node.name}."
+
+
+def uncordon(world: World) -> tuple[Action, ...]:
+    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before."""
+    node = world.node
+    if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
+        return ()
+    return (Uncordon(node=node.name, uid=node.uid),)
+
+
+def _taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
+    node = world.node
+    if node is None or not node.ready or not node_is_ours(world):
+        return None
+    wanted = (Taint(taint.key, taint.effect.value, taint.value or "") for taint in spec.node_taints)
+    return plan_taints(wanted, owned_taints(world.status, node), node)
+
+
+def _must_write(taints: TaintPlan, world: World) -> bool:
+    assert world.node is not None, "checked by the caller"  # noqa: S101 - narrows the type
+    noted = read_note(world.node.annotations.get(names.ANNOTATION_APPLIED_TAINTS))
+    return taints.changed or set(noted) != set(taints.owned)
+
+
+def boundary(s: Situation) -> datetime | None:
+    """When the schedule changes next."""
+    return s.intent.next_boundary(s.now)

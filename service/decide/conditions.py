@@ -1,0 +1,222 @@
+"""The conditions of a ScheduledMachine; each function tells one, or nothing where it does not apply."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from crds import names
+from crds.status import Condition, ConditionStatus, MachinePhase, Phase
+from crds.text import one_line
+from service.decide import manifests
+from service.decide.activation import other_name
+from service.decide.outcome import Outcome, explain
+from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
+from service.decide.plan import ApplyTaints, EquipReclaim, Plan
+from service.decide.reclaim import REASON, disabled_because_of, told
+from service.decide.situation import Situation
+from service.decide.taints import TaintReason
+
+INVALID_REFERENCES: Final = frozenset(
+    {"ClusterNotFound", "ClusterDeleting", "ForeignObject", "InvalidSpec", "ProviderNotFound", "ProviderRejected"}
+)
+
+
+class Told(NamedTuple):
+    """A condition without its bookkeeping."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+
+
+class Account(NamedTuple):
+    """All that conditions are told from."""
+
+    s: Situation
+    plan: Plan
+    outcome: Outcome
+
+    @property
+    def reason(self) -> str:
+        """Why things are as they are: the trouble if there is any, else the plan's reason."""
+        return self.outcome.trouble.reason if self.outcome.trouble else self.plan.reason
+
+    @property
+    def message(self) -> str:
+        """The sentence to go with it."""
+        return explain(self.plan, self.outcome)
+
+
+def conditions(s: Situation, plan: Plan, outcome: Outcome) -> tuple[Condition, ...]:
+    """All conditions that apply; `lastTransitionTime` moves only when `status` flips."""
+    account = Account(s, plan, outcome)
+    before = {condition.type: condition for condition in s.world.status.conditions}
+    told = (tell(account) for tell in _TELLERS)
+    return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in told if one)
+
+
+def _stamp(told: Told, before: Condition | None, now: datetime, generation: int) -> Condition:
+    kept = before is not None and before.status == told.status
+    return Condition(
+        type=told.type,
+        status=told.status,
+        reason=told.reason,
+        message=one_line(told.message, 1024),
+        last_transition_time=before.last_transition_time if kept and before else now,
+        observed_generation=generation,
+    )
+
+
+def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool is the point
+    return "True" if value else "False"
+
+
+def _ready(a: Account) -> Told:
+    node = a.s.world.node
+    running = a.plan.phase is Phase.ACTIVE and node is not None and node.ready and a.outcome.trouble is None
+    return Told("Ready", _yes(running and node_is_ours(a.s.world)), a.reason, a.message)
+
+
+def _scheduled(a: Account) -> Told:
+    intent = a.s.intent
+    if intent.schedule is None:
+        return Told("Scheduled", "Unknown", "InvalidSchedule", "The schedule cannot be read.")
+    described = intent.schedule.describe()
+    cause = disabled_because_of(a.s.world)
+    if not intent.enabled and cause:
+        return Told("Scheduled", "False", REASON, told(cause, a.s.world.me))
+    if not intent.enabled:
+        return Told("Scheduled", "False", "ScheduleDisabled", f"The schedule ({described}) is disabled.")
+    if a.s.open:
+        return Told("Scheduled", "True", "ScheduleActive", f"Current time is within schedule: {described}")
+    return Told("Scheduled", "False", "OutsideSchedule", f"Current time is outside schedule: {described}")
+
+
+def _machine_ready(a: Account) -> Told:
+    world = a.s.world
+    phase = machine_phase(world)
+    wrong = contradiction(world) or machine_failure(world)
+    if wrong:
+        return Told("MachineReady", "False", wrong.reason, wrong.message or wrong.reason)
+    if phase is None:
+        return Told("MachineReady", "False", "NoMachine", "There is no Machine at present.")
+    if phase is not MachinePhase.RUNNING:
+        return Told("MachineReady", "False", f"Machine{phase}", f"The CAPI Machine is {phase}.")
+    return Told("MachineReady", "True", "MachineReady", "CAPI Machine is in Running state")
+
+
+def _references_valid(a: Account) -> Told:
+    known = next((one for one in a.s.world.status.conditions if one.type == "ReferencesValid"), None)
+    if a.s.world.paused and known is not None:
+        return Told(
+            "ReferencesValid", known.status, known.reason, known.message
+        )  # nothing was tried, so nothing is new
+    if a.reason in INVALID_REFERENCES:
+        return Told("ReferencesValid", "False", a.reason, a.message)
+    if a.s.intent.spec is None:
+        return Told("ReferencesValid", "False", "InvalidSpec", f"The spec is invalid: {'; '.join(a.s.intent.problems)}")
+    return Told("ReferencesValid", "True", "ReferencesValid", "Cluster, bootstrap and infrastructure are valid.")
+
+
+def _node_tainted(a: Account) -> Told | None:
+    world, spec = a.s.world, a.s.intent.spec
+    owned = a.plan.taints.owned if a.plan.taints else world.status.applied_node_taints
+    declared = bool(spec and spec.node_taints) or bool(owned)
+    if not declared or world.our_machine is None:
+        return None
+    if world.node is None or not node_is_ours(world):
+        unseen = "cannot be seen at present" if world.status.node_ref else "has not been seen yet"
+        return Told("NodeTainted", "Unknown", TaintReason.NO_NODE_YET, f"The Node of this machine {unseen}.")
+    if not world.node.ready:
+        return Told("NodeTainted", "False", TaintReason.NODE_NOT_READY, f"Node {world.node.name} is not ready.")
+    return _taint_result(a)
+
+
+def _taint_result(a: Account) -> Told | None:
+    trouble, plan = a.outcome.trouble, a.plan.taints
+    if trouble and isinstance(trouble.action, ApplyTaints):
+        return Told("NodeTainted", "False", TaintReason.PATCH_FAILED, trouble.message)
+    unwritten = any(isinstance(one, ApplyTaints) for one in a.plan.actions) and not a.outcome.did(ApplyTaints)
+    if plan is None or unwritten:
+        return next((_told(c) for c in a.s.world.status.conditions if c.type == "NodeTainted"), None)
+    if plan.conflicts:
+        listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in plan.conflicts)
+        message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
+        return Told("NodeTainted", "False", TaintReason.CONFLICT, message)
+    return Told("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
+
+
+def _told(condition: Condition) -> Told:
+    return Told(condition.type, condition.status, condition.reason, condition.message)
+
+
+def _paused(a: Account) -> Told | None:
+    return Told("Paused", "True", "Paused", a.plan.message) if a.s.world.paused else None
+
+
+def _up_to_date(a: Account) -> Told | None:
+    machine, spec = a.s.world.our_machine, a.s.intent.spec
+    if machine is None or machine.leaving or spec is None:
+        return None
+    if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
+        message = "bootstrapSpec or infrastructureSpec was edited; the edit applies when the next Machine is created."
+        return Told("UpToDate", "False", "AppliesAtNextCreation", message)
+    changed = [
+        *manifests.changed_by_others(spec.bootstrap_spec, a.s.world.bootstrap),
+        *manifests.changed_by_others(spec.infrastructure_spec, a.s.world.infrastructure),
+    ]
+    if changed:
+        return Told("UpToDate", "False", "ProviderSpecChanged", f"Changed by somebody else: {', '.join(changed[:10])}.")
+    return Told("UpToDate", "True", "UpToDate", "The Machine was made from the current specs.")
+
+
+def _capi_available(a: Account) -> Told | None:
+    if a.s.world.contract is not None:
+        return None
+    return Told("CAPIAvailable", "False", "CAPINotInstalled", "Cluster API is not installed in this cluster.")
+
+
+def _workload_reachable(a: Account) -> Told | None:
+    workload = a.s.world.workload
+    if workload is None:
+        return None
+    message = workload.message or "The workload cluster answers."
+    return Told("WorkloadClusterReachable", _yes(workload.reachable), workload.reason, message)
+
+
+def _reclaim_agent_ready(a: Account) -> Told | None:
+    world, spec = a.s.world, a.s.intent.spec
+    machine, agent = world.our_machine, world.reclaim_agent
+    if spec is None or not spec.kill_if_commands or machine is None or machine.leaving:
+        return None
+    if agent is None:
+        unseen = "The Node of this machine cannot be seen, so nobody can tell whether the agent runs there."
+        return Told("ReclaimAgentReady", "Unknown", "NoNodeYet", unseen)
+    if agent.problem is not None:
+        return Told("ReclaimAgentReady", "False", agent.problem.reason, agent.problem.message)
+    if any(isinstance(action, EquipReclaim) for action in a.outcome.left):
+        message = "The agent's ConfigMap or the Node's label could not be written; tried again soon."
+        return Told("ReclaimAgentReady", "False", "NotEquipped", message)
+    return Told("ReclaimAgentReady", "True", "AgentReady", "The agent runs on the Node and knows what to look for.")
+
+
+def _host_conflict(a: Account) -> Told | None:
+    if a.s.world.host_conflict is None:
+        return None
+    return Told("HostConflict", "True", "HostConflict", f"The same host is meant for {other_name(a.s.world)}.")
+
+
+_TELLERS: Final[tuple[Callable[[Account], Told | None], ...]] = (
+    _ready,
+    _scheduled,
+    _machine_ready,
+    _references_valid,
+    _node_tainted,
+    _paused,
+    _up_to_date,
+    _capi_available,
+    _workload_reachable,
+    _reclaim_agent_ready,
+    _host_conflict,
+)

@@ -1,0 +1,124 @@
+"""The CAPI Machine in both contracts: how each is read, and how refs and timeouts are written.
+
+The only module that knows in what v1beta1 and v1beta2 differ.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from service.decide.world import Child, Contract, Failure, Machine
+
+Json = Mapping[str, Any]
+FOREVER: Final = 0
+"""What both contracts call "no limit"; never written by us."""
+NODE_DELETION_SECONDS: Final = 10
+"""How long CAPI tries to delete the Node of a cluster that does not answer: its own default, where its webhooks run."""
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+
+
+def reference(contract: Contract, child: Json, namespace: str) -> dict[str, str]:
+    """How a Machine points at its bootstrap or infrastructure object."""
+    kind, name, api_version = child["kind"], child["metadata"]["name"], child["apiVersion"]
+    if contract is Contract.V1BETA2:
+        return {"apiGroup": api_version.rpartition("/")[0], "kind": kind, "name": name}
+    return {"apiVersion": api_version, "kind": kind, "name": name, "namespace": namespace}
+
+
+def timeouts(contract: Contract, drain: timedelta, detach: timedelta) -> dict[str, Any]:
+    """The part of a Machine's spec that bounds CAPI's own drain and its wait for volumes."""
+    drain_seconds, detach_seconds = at_least_a_second(drain), at_least_a_second(detach)
+    if contract is Contract.V1BETA2:
+        return {
+            "deletion": {
+                "nodeDrainTimeoutSeconds": drain_seconds,
+                "nodeVolumeDetachTimeoutSeconds": detach_seconds,
+                "nodeDeletionTimeoutSeconds": NODE_DELETION_SECONDS,
+            }
+        }
+    return {
+        "nodeDrainTimeout": f"{drain_seconds}s",
+        "nodeVolumeDetachTimeout": f"{detach_seconds}s",
+        "nodeDeletionTimeout": f"{NODE_DELETION_SECONDS}s",
+    }
+
+
+def at_least_a_second(span: timedelta) -> int:
+    """Whole seconds, never the 0 that CAPI takes for "no limit"."""
+    return max(1, int(span.total_seconds()))
+
+
+def read_machine(contract: Contract, child: Child, raw: Json) -> Machine:
+    """A Machine as the API server answered it."""
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    conditions = _by_type(status.get("conditions"))
+    drain, detach = _timeouts(contract, spec)
+    return Machine(
+        child=child,
+        provider_id=spec.get("providerID") or None,
+        node_name=(status.get("nodeRef") or {}).get("name"),
+        failure=_failure(contract, status),
+        infrastructure_ready=_infrastructure_ready(contract, status),
+        remediation_requested=_is(conditions, "OwnerRemediated", "False"),
+        drain_seconds=drain,
+        detach_seconds=detach,
+        waiting_for=_waiting_for(conditions),
+    )
+
+
+def _timeouts(contract: Contract, spec: Json) -> tuple[int | None, int | None]:
+    if contract is Contract.V1BETA2:
+        deletion = spec.get("deletion") or {}
+        return deletion.get("nodeDrainTimeoutSeconds"), deletion.get("nodeVolumeDetachTimeoutSeconds")
+    return _go_seconds(spec.get("nodeDrainTimeout")), _go_seconds(spec.get("nodeVolumeDetachTimeout"))
+
+
+def _go_seconds(text: str | None) -> int | None:
+    """Seconds of a Go duration such as `5m0s`; None if absent or not of whole seconds."""
+    if not text:
+        return None
+    total, digits = 0, ""
+    for char in text:
+        if char.isdigit():
+            digits += char
+        elif digits and char in "hms":
+            total, digits = total + int(digits) * {"h": 3600, "m": 60, "s": 1}[char], ""
+        else:
+            return None
+    return total if not digits else None
+
+
+def _failure(contract: Contract, status: Json) -> Failure | None:
+    """The terminal failure a provider reported; CAPI's own phase never says Failed."""
+    if contract is Contract.V1BETA2:
+        status = (status.get("deprecated") or {}).get("v1beta1") or {}
+    reason, message = status.get("failureReason"), status.get("failureMessage")
+    if not reason and not message:
+        return None
+    # A condition's reason is one word; what a provider says may be anything.
+    word = reason if isinstance(reason, str) and _WORD.fullmatch(reason) else "MachineFailed"
+    return Failure(reason=word, message=str(message or reason))
+
+
+def _infrastructure_ready(contract: Contract, status: Json) -> bool:
+    if contract is Contract.V1BETA2:
+        return _is(_by_type(status.get("conditions")), "InfrastructureReady", "True")
+    return bool(status.get("infrastructureReady"))
+
+
+def _waiting_for(conditions: Mapping[str, Json]) -> str | None:
+    """What CAPI itself says is still missing, in its words."""
+    for kind in ("BootstrapConfigReady", "BootstrapReady", "InfrastructureReady", "NodeReady", "NodeHealthy"):
+        condition = conditions.get(kind)
+        if condition and condition.get("status") != "True" and condition.get("message"):
+            return f"{kind}: {condition['message']}"
+    return None
+
+
+def _by_type(conditions: Iterable[Json] | None) -> dict[str, Json]:
+    return {condition.get("type", ""): condition for condition in conditions or ()}
+
+
+def _is(conditions: Mapping[str, Json], kind: str, status: str) -> bool:
+    return (conditions.get(kind) or {}).get("status") == status

@@ -1,0 +1,173 @@
+"""Which Events a user sees: one per happening, told by what was done and by what changed in the status."""
+
+from collections.abc import Iterator
+
+from crds.status import Condition, Phase, ScheduledMachineStatus
+from service.decide.equipment import NOT_INSTALLED
+from service.decide.outcome import Outcome
+from service.decide.plan import (
+    Action,
+    ApplyTaints,
+    Create,
+    Delete,
+    DisableSchedule,
+    Notice,
+    Patch,
+    Plan,
+    RecordRemediation,
+    RecordShutdown,
+)
+from service.decide.world import Role
+
+
+def notices(
+    before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
+) -> list[Notice]:
+    """The Events of one pass, in the order in which things happened."""
+    return [
+        *_schedule(before, after),
+        *_drain(plan, outcome),
+        *(notice for action in outcome.done for notice in _done(action, plan)),
+        *_shutdown(before, after),
+        *_phase(before, after, plan),
+        *_reclaim(before, after, plan, outcome),
+        *_conditions(before, after),
+        *_trouble(before, after, plan, outcome),
+    ]
+
+
+_SUSPENDED = (Phase.DISABLED, Phase.TERMINATED, Phase.EMERGENCY_REMOVE)
+"""Phases in which the schedule does not govern."""
+
+
+def _schedule(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
+    if after.phase in _SUSPENDED:
+        return
+    if after.in_schedule and not before.in_schedule:
+        yield Notice("ScheduleActivated", "A window of the schedule opened.")
+    if before.in_schedule and after.in_schedule is False:
+        yield Notice("ScheduleDeactivated", "The window of the schedule closed.")
+
+
+def _done(action: Action, plan: Plan) -> Iterator[Notice]:
+    match action:
+        case Create(role=Role.MACHINE, manifest=manifest):
+            yield Notice("MachineCreated", f"Created Machine {manifest['metadata']['name']} and what it needs.")
+        case Create(role=role, manifest=manifest):
+            if plan.phase is not Phase.ACTIVE or not _creates_machine(plan):
+                yield Notice("ObjectCreated", f"Created the missing {role} object {manifest['metadata']['name']}.")
+        case Delete(role=Role.MACHINE, name=name, why=why):
+            yield Notice("MachineDeleted", f"Asked for the deletion of Machine {name}: {why}.")
+        case RecordShutdown(started_at=started) if started is not None and plan.phase is Phase.SHUTTING_DOWN:
+            yield Notice(
+                "ShutdownStarted", "The shutdown began: pods leave the Node, if there is one, then the Machine goes."
+            )
+        case RecordRemediation(count=count):
+            yield Notice("Remediated", f"Replacing an unhealthy Machine, replacement number {count} in this window.")
+        case ApplyTaints():
+            yield Notice("NodeTaintsApplied", f"Wrote the taints of Node {action.node}.")
+        case Patch(why=why, role=role, name=name) if why != "deletion":
+            yield Notice("DriftRepaired", f"Put right {why} of {role} object {name}.")
+        case _:
+            return
+
+
+def _drain(plan: Plan, outcome: Outcome) -> Iterator[Notice]:
+    for action in outcome.done:
+        if isinstance(action, Delete) and action.undrained:
+            yield Notice("DrainTimedOut", "Not all pods left in time; the Machine is deleted anyway.", warning=True)
+        elif isinstance(action, Delete) and action.role is Role.MACHINE and plan.drain and plan.drain.done:
+            yield Notice("NodeDrained", "All pods that had to leave have left the Node.")
+
+
+def _creates_machine(plan: Plan) -> bool:
+    return any(isinstance(action, Create) and action.role is Role.MACHINE for action in plan.actions)
+
+
+def _shutdown(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
+    same_machine = before.machine_ref is not None and before.machine_ref == after.machine_ref
+    ended = before.shutdown_started_at is not None and after.shutdown_started_at is None
+    if ended and same_machine and after.phase is not Phase.SHUTTING_DOWN:
+        yield Notice("ShutdownCancelled", "The shutdown was cancelled before the Machine was deleted.")
+    if before.machine_ref and not after.machine_ref:
+        yield Notice("MachineRemoved", f"Machine {before.machine_ref.name} and all that belonged to it is gone.")
+
+
+def _phase(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan) -> Iterator[Notice]:
+    if after.phase == before.phase:
+        return
+    if after.phase is Phase.DISABLED and before.phase is not Phase.EMERGENCY_REMOVE:
+        yield Notice("ScheduleDisabled", "The schedule is disabled; what exists stays as it is.")
+    if after.phase is Phase.TERMINATED:
+        yield Notice("KillSwitch", "The kill switch is on; the machine is removed at once.", warning=True)
+    if before.phase in _SUSPENDED and after.phase not in _SUSPENDED and not plan.final:
+        yield Notice("ScheduleResumed", "The schedule governs this machine again.")
+
+
+def _reclaim(
+    before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
+) -> Iterator[Notice]:
+    """Told by what is stored rather than by what was done, so that a crash in between does not swallow it."""
+    if after.phase is Phase.EMERGENCY_REMOVE and before.phase is not Phase.EMERGENCY_REMOVE:
+        yield Notice("EmergencyReclaim", plan.message, warning=True)
+    if after.reclaim and after.reclaim.disabled_at and not (before.reclaim and before.reclaim.disabled_at):
+        yield Notice("EmergencyReclaimDisabledSchedule", _DISABLED, warning=True)
+    accepted = before.last_reclaim is not None and after.last_reclaim is None
+    if plan.reverted_by and (accepted or outcome.did(DisableSchedule)):
+        message = f"{plan.reverted_by} enabled the schedule soon after an emergency reclaim had disabled it. {_IGNORE}"
+        yield Notice("ReclaimReverted", message, warning=True)
+
+
+_DISABLED = "spec.schedule.enabled is false now, so that the machine does not come back before somebody enables it."
+_IGNORE = "If it manages this object, let it ignore spec.schedule.enabled."
+_WARN_WHEN = {
+    "ReferencesValid": "False",
+    "WorkloadClusterReachable": "False",
+    "HostConflict": "True",
+    "CAPIAvailable": "False",
+}
+
+
+_CONTRADICTIONS = ("ProviderIDChanged", "NodeRefChanged", "NodeOfAnotherHost")
+
+
+def _conditions(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
+    old = {condition.type: condition for condition in before.conditions}
+    for condition in after.conditions:
+        was = old.get(condition.type)
+        if was is not None and (was.status, was.reason) == (condition.status, condition.reason):
+            continue
+        yield from _changed(condition, was)
+
+
+def _changed(condition: Condition, was: Condition | None) -> Iterator[Notice]:
+    if _WARN_WHEN.get(condition.type) == condition.status:
+        yield Notice(condition.reason, condition.message, warning=True)
+    if condition.type == "Ready" and condition.status == "True" and (was is None or was.status != "True"):
+        yield Notice("MachineReady", condition.message)
+    if condition.type == "NodeTainted" and condition.reason in ("TaintOwnershipConflict", "PatchFailed"):
+        yield Notice(condition.reason, condition.message, warning=True)
+    if condition.type == "MachineReady" and condition.reason in _CONTRADICTIONS:
+        yield Notice(condition.reason, condition.message, warning=True)
+    if condition.type == "ReclaimAgentReady" and condition.reason in NOT_INSTALLED:
+        yield Notice(condition.reason, condition.message, warning=True)
+    if condition.type == "Paused" and was is None:
+        yield Notice("Paused", condition.message)
+
+
+def _trouble(
+    before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
+) -> Iterator[Notice]:
+    """One Warning when something that needs mending starts or changes its reason."""
+    if outcome.trouble and isinstance(outcome.trouble.action, ApplyTaints):
+        return  # NodeTainted tells it
+    reason = outcome.trouble.reason if outcome.trouble else plan.reason if plan.problem else None
+    if reason is None or reason in _told_by_conditions(after):
+        return
+    ready_before = next((c.reason for c in before.conditions if c.type == "Ready"), None)
+    if reason != ready_before:
+        yield Notice(reason, after.message or reason, warning=True)
+
+
+def _told_by_conditions(after: ScheduledMachineStatus) -> set[str]:
+    return {c.reason for c in after.conditions if _WARN_WHEN.get(c.type) == c.status}

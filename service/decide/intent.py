@@ -1,0 +1,95 @@
+"""What the user asked for, as far as it can be understood.
+
+An object stored before a rule existed, or after a roll-back, may be invalid: that blocks creation, but what can still
+be read of it (kill switch, schedule, timeouts) goes on governing removal.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from crds.providers import ProviderPolicy
+from crds.remains import remains_of
+from crds.rules import check
+from crds.schedule import Schedule
+from crds.scheduledmachine import DEFAULT_PRIORITY, ScheduledMachineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A spec, or the legible parts of one."""
+
+    spec: ScheduledMachineSpec | None
+    problems: tuple[str, ...]
+    schedule: Schedule | None
+    enabled: bool
+    kill_switch: bool
+    cluster_name: str | None
+    grace: timedelta
+    drain: timedelta
+    priority: int
+
+    def covers(self, moment: datetime) -> bool:
+        """Whether a window is open; never, if the schedule cannot be read."""
+        return self.schedule is not None and _covers(self.schedule, moment.replace(microsecond=0))
+
+    def next_boundary(self, moment: datetime) -> datetime | None:
+        """When that changes next, if ever."""
+        return _next_boundary(self.schedule, moment.replace(microsecond=0)) if self.schedule else None
+
+    def next_opening(self, moment: datetime) -> datetime | None:
+        """When the next window opens, if ever."""
+        return _next_opening(self.schedule, moment.replace(microsecond=0)) if self.schedule else None
+
+
+# Boundaries are exact to the second, one pass asks the same several times over, and a herd shares its schedules.
+_remembered = lru_cache(maxsize=4096)
+_covers = _remembered(Schedule.covers)
+_next_boundary = _remembered(Schedule.next_boundary)
+_next_opening = _remembered(Schedule.next_opening)
+
+
+def valid(spec: ScheduledMachineSpec) -> Intent:
+    """The intent of a spec that all rules allow."""
+    return Intent(
+        spec=spec,
+        problems=(),
+        schedule=spec.schedule.compiled,
+        enabled=spec.schedule.enabled,
+        kill_switch=spec.kill_switch,
+        cluster_name=spec.cluster_name,
+        grace=spec.graceful_shutdown_timeout,
+        drain=spec.node_drain_timeout,
+        priority=spec.priority,
+    )
+
+
+def read_intent(raw: dict[str, Any], policy: ProviderPolicy) -> Intent:
+    """The intent of a stored object."""
+    verdict = check(raw, policy=policy, unknown="ignore")
+    if verdict.model is not None and not verdict.violations:
+        return valid(verdict.model.spec)
+    return _legible(raw, tuple(f"{one.field}: {one.message}" for one in verdict.violations))
+
+
+def _legible(raw: dict[str, Any], problems: tuple[str, ...]) -> Intent:
+    left = remains_of(raw)
+    return Intent(
+        spec=None,
+        problems=problems,
+        schedule=left.schedule.compiled if left.schedule else None,
+        enabled=left.schedule.enabled if left.schedule else not _says_disabled(raw),
+        kill_switch=left.kill_switch,
+        cluster_name=left.cluster_name or None,
+        grace=left.graceful_shutdown_timeout,
+        drain=left.node_drain_timeout,
+        priority=DEFAULT_PRIORITY,
+    )
+
+
+def _says_disabled(raw: dict[str, Any]) -> bool:
+    try:
+        return raw["spec"]["schedule"]["enabled"] is False
+    except (KeyError, TypeError):
+        return False

@@ -1,0 +1,194 @@
+"""The rules of a ScheduledMachine's life, in order; the first that applies decides.
+
+Called by the reconciler with what was observed; pure, so that tests, dry runs and crash tests need nothing but data.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from crds.status import Phase
+from service.decide.activation import activate, boundary, uncordon
+from service.decide.intent import Intent
+from service.decide.plan import Plan, ReleaseFinalizer, when
+from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
+from service.decide.removal import Removal, remove
+from service.decide.situation import Situation
+from service.decide.world import World
+
+RELEASE_AFTER: Final = timedelta(minutes=10)
+"""How long after the grace a deletion may hang before we let the object go, children or not."""
+
+Rule = Callable[[Situation], Plan | None]
+
+
+def decide(intent: Intent, world: World, now: datetime) -> Plan:
+    """What to do about one ScheduledMachine at one instant."""
+    situation = Situation.at(intent, world, now)
+    for rule in RULES:
+        plan = rule(situation)
+        if plan is not None:
+            return _wake_at_boundary(accompany(situation, plan), situation)
+    raise AssertionError("outside_window applies to everything")
+
+
+def _wake_at_boundary(plan: Plan, s: Situation) -> Plan:
+    if s.world.me.deleting_since:
+        return replace(plan, final=True)
+    return replace(plan, look_again_at=when(plan.look_again_at, boundary(s)))
+
+
+def paused(s: Situation) -> Plan | None:
+    """Somebody wants nothing touched; deletion waits too.
+
+    A shutdown under way begins anew afterwards: time in which nothing may be done is no time to drain in.
+    """
+    if not s.world.paused:
+        return None
+    before = s.world.status
+    by = "this ScheduledMachine" if s.world.me.paused else f"Cluster {s.intent.cluster_name}"
+    deleting = s.world.me.deleting_since is not None
+    message = f"Paused by {by}; " + ("deletion waits until it is resumed." if deleting else "nothing is changed.")
+    return Plan(
+        before.phase or Phase.PENDING,
+        "DeletionPaused" if deleting else "Paused",
+        message,
+        problem=deleting,
+    )
+
+
+def being_deleted(s: Situation) -> Plan | None:
+    """Remove the machine, then let the object go; never hold a namespace hostage."""
+    since = s.world.me.deleting_since
+    if since is None:
+        return None
+    if not s.world.me.finalized:
+        return Plan(Phase.SHUTTING_DOWN, "Released", "Nothing holds this object any more.")
+    if not s.world.children and not s.world.machine_unseen:
+        return Plan(Phase.SHUTTING_DOWN, "Deleted", "Everything is gone.", actions=(ReleaseFinalizer(),))
+    at_once = s.intent.kill_switch or in_force(s) is not None
+    removal = remove(s, at_once=at_once, why="the ScheduledMachine was deleted")
+    grace = timedelta(0) if at_once else s.intent.grace
+    release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
+    if s.now >= release:
+        listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.children) or "the Machine"
+        message = f"Gave up waiting for {listed}; it is left behind."
+        return Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
+    plan = _plan(Phase.SHUTTING_DOWN, removal)
+    return replace(plan, look_again_at=when(plan.look_again_at, release))
+
+
+def kill_switch(s: Situation) -> Plan | None:
+    """Remove at once: no grace, no drain, neither ours nor CAPI's."""
+    if not s.intent.kill_switch:
+        return None
+    if not s.world.children:
+        message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
+        return Plan(Phase.TERMINATED, "KillSwitch", message)
+    removal = remove(s, at_once=True, why="the kill switch is on")
+    return replace(_plan(Phase.TERMINATED, removal), reason="Terminating")
+
+
+def disabled(s: Situation) -> Plan | None:
+    """Hands off; only a deletion that was already asked for is finished."""
+    if s.intent.enabled:
+        return None
+    cause = disabled_because_of(s.world)
+    plain = "The schedule is disabled; set spec.schedule.enabled to true to resume."
+    message = told(cause, s.world.me) if cause else plain
+    machine = s.world.our_machine
+    finishing = s.world.children and (machine.leaving if machine else s.shutdown_started is not None)
+    if finishing:
+        removal = remove(s, at_once=False, why="a deletion under way is finished")
+        return replace(_plan(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
+    return Plan(Phase.DISABLED, "Disabled", message, actions=uncordon(s.world))
+
+
+def cluster_missing(s: Situation) -> Plan | None:
+    """Nothing can live without its Cluster; CAPI waits for what is ours before it lets a Cluster go."""
+    if s.world.contract is None or s.intent.cluster_name is None:
+        return None
+    cluster = s.world.cluster
+    if cluster is not None and not cluster.deleting:
+        return None
+    reason = "ClusterDeleting" if cluster else "ClusterNotFound"
+    state = "is being deleted" if cluster else "does not exist in this namespace"
+    message = f"Cluster {s.intent.cluster_name} {state}."
+    if not s.world.children:
+        return Plan(Phase.INACTIVE, reason, f"{message} Nothing is created without its Cluster.", problem=s.open)
+    removal = remove(s, at_once=False, why=message.rstrip("."))
+    plan = _plan(Phase.SHUTTING_DOWN, removal)
+    return replace(plan, reason=reason, message=f"{message} {removal.message}")
+
+
+def unreadable_schedule(s: Situation) -> Plan | None:
+    """Without a schedule nobody can say whether the machine should run: what is there stays."""
+    if s.intent.schedule is not None:
+        return None
+    stays = " What runs stays until it is mended." if s.world.children else ""
+    return _invalid(s, _problems(s.intent) + stays)
+
+
+def _invalid(s: Situation, message: str) -> Plan:
+    """Create nothing; a machine that stays can be used again, one that is leaving is on its way."""
+    machine = s.world.our_machine
+    stays = machine is not None and not machine.leaving
+    return Plan(
+        phase=Phase.ERROR,
+        reason="InvalidSpec",
+        message=message,
+        actions=uncordon(s.world) if stays else (),
+        problem=True,
+        shutdown=None if stays or not s.world.children else s.shutdown_started,
+    )
+
+
+def inside_window(s: Situation) -> Plan | None:
+    """Ensure that the machine exists and is as it should be."""
+    if not s.open:
+        return None
+    if s.intent.spec is None:
+        return _invalid(s, _problems(s.intent))
+    return activate(s, s.intent.spec)
+
+
+def outside_window(s: Situation) -> Plan:
+    """Remove the machine, or wait for the next window."""
+    if s.world.children:
+        return _plan(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
+    if s.intent.spec is None:
+        return _invalid(s, _problems(s.intent))
+    opens = boundary(s)
+    waiting = f"Waiting for the next window at {opens:%Y-%m-%d %H:%M} UTC." if opens else "No window is ahead."
+    return Plan(Phase.INACTIVE, "OutsideSchedule", waiting)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    paused,
+    being_deleted,
+    kill_switch,
+    reclaim,
+    disabled,
+    cluster_missing,
+    unreadable_schedule,
+    inside_window,
+    outside_window,
+)
+
+
+def _plan(phase: Phase, removal: Removal) -> Plan:
+    return Plan(
+        phase=phase,
+        reason=removal.reason,
+        message=removal.message,
+        actions=removal.actions,
+        look_again_at=removal.look_again_at,
+        look_again_in=removal.look_again_in,
+        shutdown=removal.shutdown,
+        drain=removal.drain,
+    )
+
+
+def _problems(intent: Intent) -> str:
+    return "The spec is invalid: " + "; ".join(intent.problems)

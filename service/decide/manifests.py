@@ -1,0 +1,204 @@
+"""The three objects as they should be: full manifests for creation, and patches for what drifted."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from crds import names
+from crds.scheduledmachine import ProviderSpec, ScheduledMachineSpec
+from service.decide import contracts, template
+from service.decide.plan import Create, Patch
+from service.decide.world import Child, Cluster, Contract, Identity, Machine, Role, World
+
+_SUFFIX = {
+    Role.BOOTSTRAP: names.BOOTSTRAP_SUFFIX,
+    Role.INFRASTRUCTURE: names.INFRASTRUCTURE_SUFFIX,
+    Role.MACHINE: names.MACHINE_SUFFIX,
+}
+
+
+def child_name(owner: str, role: Role) -> str:
+    """The name of an object of the ScheduledMachine called `owner`."""
+    return owner + _SUFFIX[role]
+
+
+def spec_hash(spec: ScheduledMachineSpec) -> str:
+    """Tells whether a Machine was made from these provider specs."""
+    return _digest([_envelope(spec.bootstrap_spec), _envelope(spec.infrastructure_spec)])
+
+
+def host_hash(api_version: str, kind: str, spec: Any) -> str:
+    """Equal for two infrastructure specs that name the same host, in whatever version of the kind."""
+    return _digest([api_version.partition("/")[0], kind, spec])
+
+
+def _envelope(provider: ProviderSpec) -> list[Any]:
+    return [provider.api_version, provider.kind, provider.spec]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def creations(spec: ScheduledMachineSpec, world: World) -> tuple[Create, ...]:
+    """What is missing, in the order in which it must come: the Machine points at the other two."""
+    assert world.contract is not None, "decide asks for CAPI first"  # noqa: S101 - narrows the type
+    assert world.cluster is not None, "decide asks for the Cluster first"  # noqa: S101
+    bootstrap = _provided(Role.BOOTSTRAP, spec.bootstrap_spec, spec, world.me)
+    infrastructure = _provided(Role.INFRASTRUCTURE, spec.infrastructure_spec, spec, world.me)
+    wanted = {Role.BOOTSTRAP: bootstrap, Role.INFRASTRUCTURE: infrastructure}
+    if world.machine is None:
+        wanted[Role.MACHINE] = _machine(spec, world.me, world.cluster, world.contract, (bootstrap, infrastructure))
+    return tuple(Create(role=role, manifest=body) for role, body in wanted.items() if world.child(role) is None)
+
+
+def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me: Identity) -> dict[str, Any]:
+    return {
+        "apiVersion": provider.api_version,
+        "kind": provider.kind,
+        "metadata": {
+            "name": child_name(me.name, role),
+            "namespace": me.namespace,
+            "labels": owned_labels(spec, me),
+            "ownerReferences": [_owned_by(me, controller=False)],
+        },
+        "spec": provider.spec,
+    }
+
+
+def _machine(
+    spec: ScheduledMachineSpec,
+    me: Identity,
+    cluster: Cluster,
+    contract: Contract,
+    parts: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> dict[str, Any]:
+    bootstrap, infrastructure = parts
+    labels, annotations = template.at_creation(spec)
+    return {
+        "apiVersion": f"{names.CAPI_GROUP}/{contract}",
+        "kind": "Machine",
+        "metadata": {
+            "name": child_name(me.name, Role.MACHINE),
+            "namespace": me.namespace,
+            "labels": {**labels, **owned_labels(spec, me)},
+            "annotations": {**annotations, names.ANNOTATION_SPEC_HASH: spec_hash(spec)},
+            "ownerReferences": [_owned_by(me, controller=True), _cluster_owner(cluster, contract)],
+        },
+        "spec": {
+            "clusterName": spec.cluster_name,
+            "bootstrap": {"configRef": contracts.reference(contract, bootstrap, me.namespace)},
+            "infrastructureRef": contracts.reference(contract, infrastructure, me.namespace),
+            **contracts.timeouts(contract, spec.node_drain_timeout, spec.node_drain_timeout),
+        },
+    }
+
+
+def owned_labels(spec: ScheduledMachineSpec, me: Identity) -> dict[str, str]:
+    """Labels that are ours to say, on all three objects."""
+    return {
+        names.LABEL_CLUSTER_NAME: spec.cluster_name,
+        names.LABEL_OWNER: me.name,
+        names.LABEL_MANAGED_BY: names.MANAGED_BY,
+    }
+
+
+def _owned_by(me: Identity, *, controller: bool) -> dict[str, Any]:
+    owner = {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": me.name, "uid": me.uid}
+    return {**owner, "controller": True} if controller else owner
+
+
+def _cluster_owner(cluster: Cluster, contract: Contract) -> dict[str, Any]:
+    api_version = f"{names.CAPI_GROUP}/{contract}"
+    return {"apiVersion": api_version, "kind": "Cluster", "name": cluster.name, "uid": cluster.uid}
+
+
+def repairs(spec: ScheduledMachineSpec, world: World) -> tuple[Patch, ...]:
+    """Patches for labels, annotations, timeouts and owners that differ from what they should be."""
+    found = [_repair_machine(spec, world)]
+    found += [_repair_metadata(child, spec, world.me) for child in (world.bootstrap, world.infrastructure)]
+    return tuple(patch for patch in found if patch)
+
+
+def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
+    machine, contract = world.our_machine, world.contract
+    if machine is None or contract is None or machine.leaving or world.cluster is None:
+        return None
+    child, wanted = machine.child, template.on_machine(spec, machine.child.annotations)
+    labels = _missing({**wanted.labels, **owned_labels(spec, world.me)}, child.labels)
+    body: dict[str, Any] = _metadata(labels, _missing(wanted.annotations, child.annotations))
+    late = contracts.at_least_a_second(spec.node_drain_timeout)
+    if (machine.drain_seconds, machine.detach_seconds) != (late, late):
+        body["spec"] = contracts.timeouts(contract, timedelta(seconds=late), timedelta(seconds=late))
+    owners = _machine_owners(machine, world, contract)
+    if owners:
+        body.setdefault("metadata", {})["ownerReferences"] = owners
+    return _patch(child, body)
+
+
+def _machine_owners(machine: Machine, world: World, contract: Contract) -> list[dict[str, Any]] | None:
+    """The full owner list if one of the two that a Machine must have is missing, or ours is not the controller."""
+    assert world.cluster is not None, "checked by the caller"  # noqa: S101 - narrows the type
+    wanted = {world.me.uid, world.cluster.uid}
+    ours_controls = any(owner.controller for owner in machine.child.owners if owner.uid == world.me.uid)
+    if ours_controls and wanted <= {owner.uid for owner in machine.child.owners}:
+        return None
+    if any(owner.controller and owner.uid != world.me.uid for owner in machine.child.owners):
+        return None  # somebody else's controller: an owner of theirs is not ours to remove
+    others = [owner.raw for owner in machine.child.owners if owner.uid not in wanted]
+    return [_owned_by(world.me, controller=True), _cluster_owner(world.cluster, contract), *map(dict, others)]
+
+
+def _repair_metadata(child: Child | None, spec: ScheduledMachineSpec, me: Identity) -> Patch | None:
+    if child is None or not child.ours or child.leaving:
+        return None
+    body = _metadata(_missing(owned_labels(spec, me), child.labels), {})
+    # A controller of ours here would keep CAPI from becoming it, for ever.
+    if [owner.controller for owner in child.owners if owner.uid == me.uid] != [False]:
+        owners = [dict(owner.raw) for owner in child.owners if owner.uid != me.uid]
+        body.setdefault("metadata", {})["ownerReferences"] = [*owners, _owned_by(me, controller=False)]
+    return _patch(child, body)
+
+
+def _missing(wanted: Mapping[str, str | None], there: Mapping[str, str]) -> dict[str, str | None]:
+    """What a merge patch must say; None takes a key away."""
+    return {key: value for key, value in wanted.items() if there.get(key) != value}
+
+
+def _metadata(labels: Mapping[str, str | None], annotations: Mapping[str, str | None]) -> dict[str, Any]:
+    parts = {"labels": dict(labels), "annotations": dict(annotations)}
+    filled = {name: value for name, value in parts.items() if value}
+    return {"metadata": filled} if filled else {}
+
+
+def _patch(child: Child, body: dict[str, Any]) -> Patch | None:
+    if not body:
+        return None
+    metadata = body.get("metadata", {})
+    return Patch(
+        role=child.role,
+        name=child.name,
+        uid=child.uid,
+        body=body,
+        why=", ".join([*metadata, *body.get("spec", {})]),
+        resource_version=child.resource_version if "ownerReferences" in metadata else None,
+    )
+
+
+def changed_by_others(provider: ProviderSpec, child: Child | None) -> tuple[str, ...]:
+    """Paths in a child's spec whose values are no longer those that were passed through."""
+    return tuple(_differences(provider.spec, child.spec, "spec")) if child and child.ours else ()
+
+
+def _differences(wanted: Any, there: Any, path: str) -> list[str]:
+    if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
+        pairs = enumerate(zip(wanted, there, strict=True))
+        return [found for i, (one, other) in pairs for found in _differences(one, other, f"{path}[{i}]")]
+    if not isinstance(wanted, Mapping) or not isinstance(there, Mapping):
+        return [] if wanted == there else [path]
+    # What the provider's schema pruned is absent, not changed.
+    shared = (key for key in wanted if key in there)
+    return [found for key in shared for found in _differences(wanted[key], there[key], f"{path}.{key}")]

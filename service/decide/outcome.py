@@ -1,0 +1,56 @@
+"""What came of a plan: what was done, what stopped it, what held it up. Made by `service.act`, read by the report."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from service.decide.plan import Action, Plan
+from service.decide.world import Pod
+
+BLOCKERS_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A pod that could not be evicted, and the API server's reason, such as the budget that forbids it."""
+
+    pod: Pod
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why an action failed, and whether only a human can help."""
+
+    action: Action
+    reason: str
+    message: str
+    retry_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of performing a plan as far as it went."""
+
+    done: tuple[Action, ...] = ()
+    trouble: Trouble | None = None
+    blockers: tuple[Blocker, ...] = field(default=())
+    interrupted: bool = False
+    """Whether something changed under our hands, so that the rest of the plan must be thought over."""
+    left: tuple[Action, ...] = ()
+    """What was tried in vain and left for later."""
+
+    def did(self, kind: type[Action]) -> bool:
+        """Whether an action of that class was carried out."""
+        return any(isinstance(action, kind) for action in self.done)
+
+
+def explain(plan: Plan, outcome: Outcome) -> str:
+    """The sentence for the user: the trouble if there is any, else where things stand and who holds them up."""
+    if outcome.trouble is not None:
+        return outcome.trouble.message
+    if not outcome.blockers:
+        return plan.message
+    named = outcome.blockers[:BLOCKERS_NAMED]
+    held = "; ".join(f"{one.pod.namespace}/{one.pod.name}: {one.reason}" for one in named)
+    more = len(outcome.blockers) - len(named)
+    return f"{plan.message} Held up by {held}" + (f" (and {more} more)" if more else "")

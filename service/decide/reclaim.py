@@ -1,0 +1,183 @@
+"""Emergency reclaim: the owner of a workstation gets it back at once, and it does not come back by itself.
+
+1 the agent asks, 2 the request is stored, 3 pods are deleted by force, 4 the Machine is deleted, 5 the schedule is
+disabled, 6 the request is taken off the Node, 7 all is gone: Disabled. Each step can be repeated. The schedule is
+disabled before the request is cleared, or a crash in between would let the machine come back as if nothing had been.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from crds import names
+from crds.status import PastReclaim, Phase, Reclaim, ScheduledMachineStatus
+from service.decide.equipment import equipment, strip
+from service.decide.intent import Intent
+from service.decide.phases import node_is_ours
+from service.decide.plan import (
+    Action,
+    ClearReclaimRequest,
+    DisableSchedule,
+    ForceDrain,
+    Plan,
+    RecordReclaim,
+)
+from service.decide.removal import remove
+from service.decide.situation import Situation
+from service.decide.world import Identity, Node, World
+
+REASON: Final = "EmergencyReclaim"
+REASON_MAX: Final = 512
+"""Longer explanations than the agent's own are not worth repeating everywhere."""
+REVERT_WATCH: Final = timedelta(minutes=15)
+"""How long after a reclaim it is suspicious if something other than a person enables the schedule."""
+
+
+def reclaim(s: Situation) -> Plan | None:
+    """The rule: a request on our Node, or one under way."""
+    asked = in_force(s)
+    if asked is None:
+        return None
+    message = f"Node {asked.node} was asked back{_because(asked.reason)}."
+    if s.world.status.reclaim is None:
+        record = (RecordReclaim(reclaim=asked),)
+        plan = Plan(Phase.EMERGENCY_REMOVE, REASON, message, record, look_again_in=timedelta(0))
+        return replace(plan, shutdown=s.shutdown_started)
+    if _over(s):
+        over = told(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
+        return Plan(Phase.DISABLED, REASON, over, look_again_in=timedelta(0), reclaimed=True)
+    return _eject(s, message)
+
+
+def in_force(s: Situation) -> Reclaim | None:
+    """The reclaim under way, or the one that the Node asks for now."""
+    world, node, machine = s.world, s.world.node, s.world.our_machine
+    if world.status.reclaim is not None:
+        return world.status.reclaim
+    if machine is None or node is None or not node_is_ours(world) or not introduced(world):
+        return None
+    if node.annotations.get(names.ANNOTATION_RECLAIM_REQUESTED) != "true":
+        return None
+    given = node.annotations.get(names.ANNOTATION_RECLAIM_REASON, "")
+    reason = " ".join(given.split())[:REASON_MAX]
+    return Reclaim(requested_at=s.now, reason=reason, node=node.name, machine_uid=machine.child.uid)
+
+
+def introduced(world: World) -> bool:
+    """Whether this Machine has been seen with its Node before: a request that was there already is an old one."""
+    machine, known, node = world.our_machine, world.status.machine_ref, world.status.node_ref
+    same = machine is not None and known is not None and known.uid == machine.child.uid
+    return same and node is not None and node.uid is not None
+
+
+def carries_old_request(world: World) -> bool:
+    """Whether the Node carries a request from before its Machine was first seen with it; never acted upon."""
+    node = world.node
+    if node is None or world.status.reclaim is not None:
+        return False
+    return _carries_request(node) and not introduced(world)
+
+
+def accompany(s: Situation, plan: Plan) -> Plan:
+    """A plan of whatever rule, with what the agent on the Node needs besides."""
+    world = s.world
+    if world.paused:
+        return plan
+    old = carries_old_request(world) and node_is_ours(world)
+    cleared = _clear(world.node) if old and world.node else ()
+    added = equipment(s.intent, world)
+    agent = world.reclaim_agent
+    return replace(
+        plan,
+        actions=(*cleared, *plan.actions, *added),
+        look_at_agent_in=agent.look_again_in if agent else None,
+        reverted_by=_reverted_by(s),
+    )
+
+
+def wants_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) -> bool:
+    """Whether it matters who enabled the schedule: a reclaim disabled it only a short while ago."""
+    if not intent.enabled:
+        return False
+    under_way = status.reclaim is not None and status.reclaim.disabled_at is not None
+    past = status.last_reclaim
+    return under_way or (past is not None and now - past.at < REVERT_WATCH)
+
+
+def told(past: PastReclaim | Reclaim, me: Identity) -> str:
+    """Why the schedule is disabled and how to enable it again."""
+    return (
+        f"Disabled by an emergency reclaim: Node {past.node} was asked back{_because(past.reason)}. To return it to "
+        f"service: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} --type=merge "
+        """-p '{"spec":{"schedule":{"enabled":true}}}'"""
+    )
+
+
+def disabled_because_of(world: World) -> PastReclaim | Reclaim | None:
+    """The reclaim that disabled the schedule, over or not."""
+    under_way = world.status.reclaim
+    return under_way if under_way is not None and under_way.disabled_at is not None else world.status.last_reclaim
+
+
+def _eject(s: Situation, message: str) -> Plan:
+    removal = remove(s, at_once=True, why="its Node was asked back")
+    disable = (DisableSchedule(),) if s.intent.enabled else ()
+    return Plan(
+        phase=Phase.EMERGENCY_REMOVE,
+        reason=REASON,
+        message=f"{message} {removal.message}",
+        actions=(*_force_drain(s.world), *removal.actions, *disable, *_hand_back(s.world)),
+        look_again_in=timedelta(0) if disable else removal.look_again_in,
+        shutdown=removal.shutdown,
+    )
+
+
+def _over(s: Situation) -> bool:
+    """All children are gone, the schedule is disabled, and the request is gone or cannot be reached."""
+    if s.intent.enabled or s.world.children or s.world.machine_unseen or s.world.workload is None:
+        return False
+    node = _asking_node(s.world)
+    return node is None or not _carries_request(node)
+
+
+def _force_drain(world: World) -> tuple[Action, ...]:
+    machine = world.our_machine
+    if machine is None or machine.leaving or not machine.node_name or not machine.provider_id:
+        return ()
+    if world.workload is not None and not world.workload.reachable:
+        return ()
+    return (ForceDrain(node=machine.node_name, provider_id=machine.provider_id),)
+
+
+def _hand_back(world: World) -> tuple[Action, ...]:
+    """Silence the agent first: it would ask again for as long as the Node is there."""
+    node = _asking_node(world)
+    if node is None:
+        return ()
+    return (*strip(node), *(_clear(node) if _carries_request(node) else ()))
+
+
+def _asking_node(world: World) -> Node | None:
+    """The Node that asked; once its Machine is gone, told by the uid that is kept for it."""
+    node, known = world.node, world.status.node_ref
+    if node is None or world.our_machine is not None:
+        return node if node_is_ours(world) else None
+    return node if known is not None and known.uid == node.uid else None
+
+
+def _carries_request(node: Node) -> bool:
+    return any(key in node.annotations for key in names.RECLAIM_ANNOTATIONS)
+
+
+def _clear(node: Node) -> tuple[Action, ...]:
+    return (ClearReclaimRequest(node=node.name, uid=node.uid),)
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def _reverted_by(s: Situation) -> str | None:
+    author = s.world.enabled_by
+    by_hand = author is None or author.startswith("kubectl")
+    return None if by_hand or not wants_author(s.intent, s.world.status, s.now) else author

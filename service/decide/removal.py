@@ -1,0 +1,185 @@
+"""How a machine leaves: cordon, evict, delete the Machine, wait for CAPI, clear up what is left.
+
+Only the Machine is deleted: CAPI then drains, removes infrastructure, bootstrap and Node, in that order. Taking the
+infrastructure away alongside would make CAPI skip its drain.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from crds import names
+from service.decide import contracts
+from service.decide.drain import PODS_NOT_LISTED, Drain, drain
+from service.decide.phases import node_is_ours
+from service.decide.plan import Action, Cordon, Delete, Evict, Patch, RecordShutdown
+from service.decide.situation import Situation
+from service.decide.world import Machine, World
+
+ASK_AGAIN: Final = timedelta(seconds=5)
+"""Pause between two attempts at evictions that a budget refuses; nothing tells when it will allow them."""
+LOOK_AGAIN: Final = timedelta(seconds=1)
+"""Pause while evicted pods are terminating."""
+PODS_NAMED: Final = 3
+_UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
+_EXCLUDE: Final = {names.ANNOTATION_EXCLUDE_DRAIN: "true", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The next steps of a removal; `reason` and `message` say where it stands."""
+
+    reason: str
+    message: str
+    actions: tuple[Action, ...] = ()
+    look_again_at: datetime | None = None
+    look_again_in: timedelta | None = None
+    shutdown: datetime | None = None
+    drain: Drain | None = None
+
+
+def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
+    """What to do next to get rid of whatever is ours; `at_once` knows neither grace nor drain."""
+    machine = s.world.our_machine
+    if machine is None:
+        return _clear_up(s, why)
+    if machine.leaving:
+        return _recorded(s, _wait_for_capi(s, machine, at_once=at_once))
+    step = _delete_machine(s, machine, at_once=True, why=why) if at_once else _drain_first(s, machine, why)
+    return _recorded(s, step)
+
+
+def let_capi_remove(s: Situation, machine: Machine, why: str) -> Removal:
+    """Ask for the deletion of a Machine that is of no use any more; CAPI drains what may still run on it."""
+    return _recorded(s, _delete_machine(s, machine, why=why))
+
+
+def _recorded(s: Situation, step: Removal) -> Removal:
+    """The step, once it stands in the status when it all began: every deadline counts from there."""
+    first = () if s.shutdown_started else (RecordShutdown(started_at=s.now),)
+    return replace(step, actions=(*first, *step.actions), shutdown=s.shutdown_started or s.now)
+
+
+def _clear_up(s: Situation, why: str) -> Removal:
+    """The Machine is gone: delete whatever CAPI left behind."""
+    if s.world.machine_unseen:
+        # Taking away the infrastructure of a Machine that only cannot be seen would rip out a running host.
+        return Removal("CAPINotInstalled", _UNSEEN, shutdown=s.shutdown_started)
+    left = s.world.children
+    deletes = tuple(
+        Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
+    )
+    listed = ", ".join(f"{child.kind} {child.name}" for child in left)
+    return Removal(
+        reason="RemovingObjects",
+        message=f"Waiting until {listed} is gone." if listed else "Nothing is left.",
+        actions=deletes,
+        shutdown=s.shutdown_started,
+    )
+
+
+def _wait_for_capi(s: Situation, machine: Machine, *, at_once: bool) -> Removal:
+    """Deletion was asked for; once the grace is up, CAPI must not wait for pods or volumes either."""
+    hurry = at_once or s.now >= s.grace_deadline
+    patch = _exclude_drain(machine) if hurry else None
+    waiting = machine.waiting_for or "its provider"
+    return Removal(
+        reason="DeletingMachine",
+        message=f"Machine {machine.child.name} is being deleted; Cluster API waits for {waiting}.",
+        actions=(patch,) if patch else (),
+        look_again_at=None if hurry else s.grace_deadline,
+    )
+
+
+def _drain_first(s: Situation, machine: Machine, why: str) -> Removal:
+    if _nothing_to_drain(s.world, machine):
+        return _delete_machine(s, machine, why=why)
+    if s.now >= s.drain_deadline:
+        return _delete_machine(s, machine, why=why, undrained=True)
+    if s.world.workload is None or not s.world.workload.reachable or s.world.node is None:
+        return _wait_for_workload(s)
+    return _drain(s, machine, why)
+
+
+def _nothing_to_drain(world: World, machine: Machine) -> bool:
+    """No Node ever joined, it is gone, or what stands under its name is another host."""
+    if machine.node_name is None:
+        return True
+    reachable = world.workload is not None and world.workload.reachable
+    return reachable and not node_is_ours(world)
+
+
+def _wait_for_workload(s: Situation) -> Removal:
+    workload = s.world.workload
+    detail = workload.message if workload else "not connected yet"
+    # One question that went wrong: ask again. That a whole cluster comes back is told by its watch.
+    again = ASK_AGAIN if workload and workload.reason == PODS_NOT_LISTED else None
+    return Removal(
+        reason="WorkloadClusterUnreachable",
+        message=f"Cannot drain: the workload cluster is unreachable ({detail}). "
+        f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same.",
+        look_again_at=s.drain_deadline,
+        look_again_in=again,
+    )
+
+
+def _drain(s: Situation, machine: Machine, why: str) -> Removal:
+    node = s.world.node
+    assert node is not None, "checked by the caller"  # noqa: S101 - narrows the type
+    cordon = () if node.unschedulable else (Cordon(node=node.name, uid=node.uid),)
+    if s.world.pods is None:
+        # Pods are looked at only once the shutdown stands in the status, so right after this plan.
+        return Removal("Draining", f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
+    state = drain(s.world.pods)
+    if state.done:
+        deleted = _delete_machine(s, machine, why=why)
+        return replace(deleted, actions=(*cordon, *deleted.actions), drain=state)
+    evict = (Evict(pods=state.to_evict),) if state.to_evict else ()
+    return Removal(
+        reason="Draining",
+        message=f"Draining Node {node.name}: {state.remaining} pod(s) left{_terminating(state)}.",
+        actions=(*cordon, *evict),
+        look_again_at=s.drain_deadline,
+        look_again_in=LOOK_AGAIN,
+        drain=state,
+    )
+
+
+def _terminating(state: Drain) -> str:
+    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in state.going[:PODS_NAMED])
+    more = f" and {len(state.going) - PODS_NAMED} more" if len(state.going) > PODS_NAMED else ""
+    return f", terminating: {named}{more}" if named else ""
+
+
+def _delete_machine(
+    s: Situation, machine: Machine, *, why: str, at_once: bool = False, undrained: bool = False
+) -> Removal:
+    """Bound CAPI's own waits by what is left of ours, then ask for the deletion."""
+    left = timedelta(0) if at_once else s.grace_deadline - s.now
+    bound = _exclude_drain(machine) if left < timedelta(seconds=1) else _bound_waits(s, machine, left)
+    child = machine.child
+    delete = Delete(role=child.role, name=child.name, uid=child.uid, why=why, undrained=undrained)
+    return Removal(
+        reason="DrainTimedOut" if undrained else "DeletingMachine",
+        message=f"Deleting Machine {child.name}{', although not all pods have left in time' if undrained else ''}.",
+        actions=(*((bound,) if bound else ()), delete),
+        look_again_at=s.grace_deadline if left > timedelta(0) else None,
+    )
+
+
+def _bound_waits(s: Situation, machine: Machine, left: timedelta) -> Patch | None:
+    assert s.world.contract is not None, "a Machine was seen, so CAPI is there"  # noqa: S101 - narrows the type
+    drain_left = min(left, s.drain_deadline - s.now)
+    spec = contracts.timeouts(s.world.contract, drain_left, left)
+    seconds = contracts.at_least_a_second(drain_left), contracts.at_least_a_second(left)
+    return None if seconds == (machine.drain_seconds, machine.detach_seconds) else _patch(machine, {"spec": spec})
+
+
+def _exclude_drain(machine: Machine) -> Patch | None:
+    """Tell CAPI not to wait for pods and volumes at all."""
+    missing = {key: value for key, value in _EXCLUDE.items() if key not in machine.child.annotations}
+    return _patch(machine, {"metadata": {"annotations": missing}}) if missing else None
+
+
+def _patch(machine: Machine, body: dict[str, Any]) -> Patch:
+    return Patch(role=machine.child.role, name=machine.child.name, uid=machine.child.uid, body=body, why="deletion")

@@ -1,0 +1,213 @@
+"""The status that tells the truth about one ScheduledMachine: derived from what was seen, decided and done."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from crds.status import (
+    AppliedTaint,
+    Condition,
+    Effect,
+    NodeReference,
+    ObjectReference,
+    PastReclaim,
+    Phase,
+    Reclaim,
+    Remediation,
+    ScheduledMachineStatus,
+)
+from crds.text import one_line
+from service.decide.conditions import conditions
+from service.decide.outcome import Outcome, explain
+from service.decide.phases import contradiction, machine_phase, node_is_ours
+from service.decide.plan import (
+    ApplyTaints,
+    ClearReclaimRequest,
+    Create,
+    DisableSchedule,
+    Plan,
+    RecordReclaim,
+    RecordRemediation,
+    RecordShutdown,
+)
+from service.decide.reclaim import carries_old_request
+from service.decide.situation import Situation
+from service.decide.taints import owned_taints
+from service.decide.world import Child, Failure, Role, Taint, World
+
+MESSAGE_MAX = 1024
+
+
+def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus:
+    """The status after a plan; `s.world` includes what the plan created."""
+    world, before = s.world, s.world.status
+    return ScheduledMachineStatus(
+        phase=phase_after(plan, outcome),
+        message=one_line(explain(plan, outcome), MESSAGE_MAX),
+        in_schedule=s.open if s.intent.schedule else None,
+        conditions=conditions(s, plan, outcome),
+        machine_phase=machine_phase(world),
+        machine_ref=_machine_ref(world),
+        bootstrap_ref=_ref(world, Role.BOOTSTRAP),
+        infrastructure_ref=_ref(world, Role.INFRASTRUCTURE),
+        node_ref=_node_ref(world, plan, outcome),
+        provider_id=_provider_id(world),
+        applied_node_taints=_applied(world, plan, outcome),
+        last_scheduled_time=s.now if _is_new(world) else before.last_scheduled_time,
+        next_activation=_next_activation(s),
+        next_cleanup=_next_cleanup(s, plan),
+        shutdown_started_at=_shutdown(before, plan, outcome),
+        reclaim=_reclaim(s, plan, outcome),
+        last_reclaim=_last_reclaim(s, plan),
+        remediation=None if plan.phase is Phase.INACTIVE else _remediation(before, outcome),
+        observed_generation=world.me.generation,
+    )
+
+
+def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
+    """Whether a report would take back what is known only because its Node could not be looked at yet.
+
+    So it is after a start, before the workload cluster's first answer, which brings another look within seconds.
+    """
+    world, machine = s.world, s.world.our_machine
+    awaited = world.workload is None and s.intent.cluster_name is not None
+    known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
+    nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not _is_new(world)
+    return awaited and known and nothing_new
+
+
+def stuck(before: ScheduledMachineStatus, failure: Failure, generation: int, now: datetime) -> ScheduledMachineStatus:
+    """The status where nothing could be seen or decided: what is known stays, and it says why there is no more."""
+    others = tuple(condition for condition in before.conditions if condition.type != "Ready")
+    known = next((condition for condition in before.conditions if condition.type == "Ready"), None)
+    flipped = known is None or known.status != "False"
+    message = one_line(failure.message, MESSAGE_MAX)
+    ready = Condition(
+        type="Ready",
+        status="False",
+        reason=failure.reason,
+        message=message,
+        last_transition_time=now if flipped or known is None else known.last_transition_time,
+        observed_generation=generation,
+    )
+    phase = before.phase if before.machine_ref else Phase.ERROR
+    return before.model_copy(update={"phase": phase, "message": message, "conditions": (ready, *others)})
+
+
+def phase_after(plan: Plan, outcome: Outcome) -> Phase:
+    """A creation that failed is an Error; any other trouble leaves the machine where the plan sees it."""
+    created = all(action in outcome.done for action in plan.actions if isinstance(action, Create))
+    if created:
+        return plan.phase
+    return Phase.ERROR if outcome.trouble else Phase.PENDING
+
+
+def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> datetime | None:
+    """A shutdown counts from when that was stored; that one is over needs no storing first."""
+    planned = [action for action in plan.actions if isinstance(action, RecordShutdown)]
+    return plan.shutdown if all(action in outcome.done for action in planned) else before.shutdown_started_at
+
+
+def _remediation(before: ScheduledMachineStatus, outcome: Outcome) -> Remediation | None:
+    recorded = (action for action in outcome.done if isinstance(action, RecordRemediation))
+    return next((Remediation(count=one.count, at=one.at) for one in recorded), before.remediation)
+
+
+def _is_new(world: World) -> bool:
+    """Whether the Machine has not been reported before; a crash right after its creation must not hide it."""
+    known, machine = world.status.machine_ref, world.our_machine
+    return machine is not None and (known is None or known.uid != machine.child.uid)
+
+
+def _ref(world: World, role: Role) -> ObjectReference | None:
+    child = world.child(role)
+    return _reference(child) if child is not None and child.ours else None
+
+
+def _machine_ref(world: World) -> ObjectReference | None:
+    """Kept until everything is gone, so that leftovers are never mistaken for the start of something new."""
+    kept = world.status.machine_ref if world.children or world.machine_unseen else None
+    return _ref(world, Role.MACHINE) or kept
+
+
+def _reference(child: Child) -> ObjectReference:
+    return ObjectReference(
+        api_version=child.api_version, kind=child.kind, name=child.name, namespace=child.namespace, uid=child.uid
+    )
+
+
+def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | None:
+    machine, before = world.our_machine, world.status.node_ref
+    if machine is None:
+        # A reclaim under way must know the Node again by its uid, to take the request off it.
+        return before if world.status.reclaim is not None and not plan.reclaimed else None
+    if contradiction(world) is not None:
+        return before
+    if machine.node_name is None:
+        return None
+    same = not _is_new(world) and before is not None and before.name == machine.node_name
+    known = before if same else None
+    uid = world.node.uid if world.node and world.node.name == machine.node_name else (known.uid if known else None)
+    if carries_old_request(world) and not outcome.did(ClearReclaimRequest):
+        uid = None  # with the uid recorded, the old request would count as a new one
+    return NodeReference(name=machine.node_name, uid=uid)
+
+
+def _reclaim(s: Situation, plan: Plan, outcome: Outcome) -> Reclaim | None:
+    recorded = next((action.reclaim for action in outcome.done if isinstance(action, RecordReclaim)), None)
+    under_way = recorded or s.world.status.reclaim
+    if under_way is None or plan.reclaimed:
+        return None
+    disabled = outcome.did(DisableSchedule) or not s.intent.enabled
+    if under_way.disabled_at is not None or not disabled or recorded is not None:
+        return under_way
+    return under_way.model_copy(update={"disabled_at": s.now})
+
+
+def _last_reclaim(s: Situation, plan: Plan) -> PastReclaim | None:
+    """Kept for as long as the schedule is disabled because of it."""
+    under_way = s.world.status.reclaim
+    if plan.reclaimed and under_way is not None:
+        return PastReclaim(at=under_way.disabled_at or s.now, reason=under_way.reason, node=under_way.node)
+    return None if s.intent.enabled and not s.world.paused else s.world.status.last_reclaim
+
+
+def _provider_id(world: World) -> str | None:
+    machine = world.our_machine
+    if machine is None:
+        return None
+    return world.status.provider_id if contradiction(world) else machine.provider_id
+
+
+def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, ...]:
+    if world.our_machine is None:
+        return ()
+    failed = outcome.trouble is not None and isinstance(outcome.trouble.action, ApplyTaints)
+    skipped = any(isinstance(action, ApplyTaints) for action in plan.actions) and not outcome.did(ApplyTaints)
+    if plan.taints is not None and not failed and not skipped:
+        return _as_status(plan.taints.owned)
+    if world.node is None or not node_is_ours(world):
+        return world.status.applied_node_taints
+    return _as_status(owned_taints(world.status, world.node))
+
+
+def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:
+    return tuple(
+        AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints
+    )
+
+
+def _returns(s: Situation) -> bool:
+    """Whether the schedule governs this object at all."""
+    suspended = s.intent.kill_switch or s.world.me.deleting_since is not None or s.world.status.reclaim is not None
+    return s.intent.enabled and not suspended
+
+
+def _next_activation(s: Situation) -> datetime | None:
+    return s.intent.next_opening(s.now) if _returns(s) else None
+
+
+def _next_cleanup(s: Situation, plan: Plan) -> datetime | None:
+    if plan.shutdown is not None and s.world.children:
+        at_once = s.intent.kill_switch or plan.phase is Phase.EMERGENCY_REMOVE
+        return plan.shutdown if at_once else plan.shutdown + s.intent.grace
+    return s.intent.next_boundary(s.now) if s.open and _returns(s) else None

@@ -1,0 +1,97 @@
+"""What the taints of a Node should be, and what to say about them; identity is (key, effect).
+
+We own exactly what we applied before. A taint of the same identity that is not ours is left alone and reported.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crds import names
+from crds.status import ScheduledMachineStatus
+from service.decide.world import Node, Taint
+
+
+class TaintReason(StrEnum):
+    """Reasons of the condition NodeTainted."""
+
+    NO_NODE_YET = "NoNodeYet"
+    NODE_NOT_READY = "NodeNotReady"
+    PATCH_FAILED = "PatchFailed"
+    CONFLICT = "TaintOwnershipConflict"
+    APPLIED = "Applied"
+
+
+@dataclass(frozen=True, slots=True)
+class TaintPlan:
+    """The whole list as it should be, and which of it is ours."""
+
+    taints: tuple[Taint, ...]
+    owned: tuple[Taint, ...]
+    conflicts: tuple[Taint, ...]
+    changed: bool
+
+
+def plan_taints(wanted: Iterable[Taint], owned: Iterable[Taint], node: Node) -> TaintPlan:
+    """Merge what the user wants into what the Node has, touching only what we applied."""
+    there = {taint.identity: taint for taint in node.taints}
+    ours = {taint.identity: taint for taint in owned}
+    desired = {taint.identity: taint for taint in wanted}
+    taken = {key for key, taint in desired.items() if _taken(there.get(key), ours.get(key), taint)}
+    dropped = {key for key in ours if key not in desired and key in there}
+    changed_since = {key for key in dropped if there[key].value != ours[key].value}
+    result = {key: taint for key, taint in there.items() if key not in dropped - changed_since}
+    result.update(
+        {key: taint for key, taint in desired.items() if key not in taken and not _same(there.get(key), taint)}
+    )
+    # A taint of ours that somebody changed stays on the books: should it be changed back, it is ours again.
+    disputed = [ours[key] for key in (*taken, *changed_since) if key in ours]
+    return TaintPlan(
+        taints=tuple(result.values()),
+        owned=(*(taint for key, taint in desired.items() if key not in taken), *sorted(disputed)),
+        conflicts=tuple(sorted(there[key] for key in taken | changed_since)),
+        changed=set(result.values()) != set(node.taints),
+    )
+
+
+def _same(there: Taint | None, wanted: Taint) -> bool:
+    return there is not None and there.value == wanted.value
+
+
+def _taken(there: Taint | None, ours: Taint | None, wanted: Taint) -> bool:
+    """Whether somebody else put a taint of that identity there, or changed the value of ours."""
+    if there is None:
+        return False
+    return ours is None or there.value not in (ours.value, wanted.value)
+
+
+def owned_taints(status: ScheduledMachineStatus, node: Node) -> tuple[Taint, ...]:
+    """What we applied to this Node: as the status says, and the Node's own note where a crash kept it out of there."""
+    noted = read_note(node.annotations.get(names.ANNOTATION_APPLIED_TAINTS))
+    known = status.node_ref.uid if status.node_ref else None
+    # Under a new uid the Node registered again: what the status lists was on the one before.
+    applied = status.applied_node_taints if known in (None, node.uid) else ()
+    reported = (Taint(taint.key, taint.effect.value, taint.value or "") for taint in applied)
+    merged = {taint.identity: taint for taint in (*reported, *noted)}
+    return tuple(merged.values())
+
+
+def read_note(text: str | None) -> tuple[Taint, ...]:
+    """The taints listed in the Node's annotation; nothing if somebody mangled it."""
+    try:
+        listed = json.loads(text or "[]")
+        return tuple(Taint(str(one["key"]), str(one["effect"]), str(one.get("value") or "")) for one in listed)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ()
+
+
+def write_note(taints: Iterable[Taint]) -> str:
+    """The annotation's text, stable for equal sets."""
+    return json.dumps([to_json(taint) for taint in sorted(taints)], separators=(",", ":"))
+
+
+def to_json(taint: Taint) -> dict[str, str]:
+    """A taint as the API writes it."""
+    optional = {"value": taint.value, "timeAdded": taint.added}
+    return {"key": taint.key, "effect": taint.effect, **{name: text for name, text in optional.items() if text}}

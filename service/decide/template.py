@@ -1,0 +1,50 @@
+"""What `machineTemplate` puts on a Machine, and a note of its keys there, so that a key taken out of it goes again."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crds import names
+from crds.scheduledmachine import ScheduledMachineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Labels and annotations as the template wants them; None stands for a key that is to go."""
+
+    labels: Mapping[str, str | None]
+    annotations: Mapping[str, str | None]
+
+
+def at_creation(spec: ScheduledMachineSpec) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations for a new Machine."""
+    template = spec.machine_template
+    if template is None or not (template.labels or template.annotations):
+        return {}, {}
+    return dict(template.labels), {**template.annotations, names.ANNOTATION_TEMPLATE: _note(spec)}
+
+
+def on_machine(spec: ScheduledMachineSpec, annotations: Mapping[str, str]) -> Wanted:
+    """Labels and annotations for a Machine that carries these annotations."""
+    labels, wanted = at_creation(spec)
+    before = _read(annotations.get(names.ANNOTATION_TEMPLATE))
+    note = dict.fromkeys({names.ANNOTATION_TEMPLATE} & annotations.keys())
+    return Wanted(
+        labels={**dict.fromkeys(before.get("labels", ())), **labels},
+        annotations={**note, **dict.fromkeys(before.get("annotations", ())), **wanted},
+    )
+
+
+def _note(spec: ScheduledMachineSpec) -> str:
+    template = spec.machine_template
+    parts = {"labels": template.labels, "annotations": template.annotations} if template else {}
+    return json.dumps({name: sorted(part) for name, part in parts.items() if part}, separators=(",", ":"))
+
+
+def _read(text: str | None) -> dict[str, list[str]]:
+    """The note; nothing of it if somebody mangled it."""
+    try:
+        parts = json.loads(text or "{}")
+        return {name: [str(key) for key in parts.get(name, ())] for name in ("labels", "annotations")}
+    except (ValueError, TypeError, AttributeError):
+        return {}

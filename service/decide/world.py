@@ -1,0 +1,235 @@
+"""What was observed, frozen: the only thing besides the user's intent and the time that `decide` may look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from crds.status import ScheduledMachineStatus
+
+
+class Role(StrEnum):
+    """The three objects that make up a machine."""
+
+    BOOTSTRAP = "bootstrap"
+    INFRASTRUCTURE = "infrastructure"
+    MACHINE = "machine"
+
+
+class Contract(StrEnum):
+    """The versions of Cluster API's own types that we speak."""
+
+    V1BETA1 = "v1beta1"
+    V1BETA2 = "v1beta2"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One entry of `metadata.ownerReferences`."""
+
+    uid: str
+    controller: bool
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One of the three objects, as far as every kind has it."""
+
+    role: Role
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    ours: bool
+    leaving: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owners: tuple[Owner, ...]
+    spec: Mapping[str, Any]
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taint:
+    """A taint of the Node; who it is, is decided by key and effect, the value may change."""
+
+    key: str
+    effect: str
+    value: str = ""
+    added: str = field(default="", compare=False)
+    """`timeAdded`: carried along, as evictions by other controllers count from it."""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What two taints must share to be the same taint."""
+        return self.key, self.effect
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a Machine will not work without help."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The CAPI Machine beyond what `Child` says, read the same way from both contracts."""
+
+    child: Child
+    provider_id: str | None
+    node_name: str | None
+    failure: Failure | None
+    infrastructure_ready: bool
+    remediation_requested: bool
+    drain_seconds: int | None
+    detach_seconds: int | None
+    waiting_for: str | None
+
+    @property
+    def leaving(self) -> bool:
+        """Whether its deletion has been asked for."""
+        return self.child.leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The Kubernetes Node in the workload cluster."""
+
+    name: str
+    uid: str
+    resource_version: str
+    provider_id: str | None
+    ready: bool
+    unschedulable: bool
+    taints: tuple[Taint, ...]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod on the Node, as far as draining cares."""
+
+    namespace: str
+    name: str
+    uid: str
+    controller_kind: str | None
+    mirror: bool
+    finished: bool
+    leaving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The CAPI Cluster that the machine joins."""
+
+    name: str
+    uid: str
+    deleting: bool
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Whether the workload cluster can be spoken to, and if not, why."""
+
+    reachable: bool
+    reason: str = "Connected"
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimAgent:
+    """The agent on our Node as last looked at; the problem says what keeps it from working."""
+
+    commands: tuple[str, ...] | None = None
+    """What its ConfigMap tells it to look for; None without one."""
+    problem: Failure | None = None
+    installed: bool = True
+    """Whether there is a namespace to write the ConfigMap to."""
+    look_again_in: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostConflict:
+    """Another ScheduledMachine that has the host, or a better claim to it."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The ScheduledMachine's own metadata."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    deleting_since: datetime | None
+    finalized: bool
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that was seen at one moment."""
+
+    me: Identity
+    status: ScheduledMachineStatus
+    contract: Contract | None
+    cluster: Cluster | None
+    bootstrap: Child | None = None
+    infrastructure: Child | None = None
+    machine: Machine | None = None
+    workload: Workload | None = None
+    node: Node | None = None
+    pods: tuple[Pod, ...] | None = None
+    host_conflict: HostConflict | None = None
+    reclaim_agent: ReclaimAgent | None = None
+    rival: str | None = None
+    """A Machine that we own under a name that we do not give: another operator made it for the same host."""
+    enabled_by: str | None = None
+    """Who enabled the schedule last; asked for only after a reclaim had disabled it."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody asked that nothing be touched."""
+        return self.me.paused or (self.cluster is not None and self.cluster.paused)
+
+    def child(self, role: Role) -> Child | None:
+        """The object in that role, whoever owns it."""
+        if role is Role.MACHINE:
+            return self.machine.child if self.machine else None
+        return self.bootstrap if role is Role.BOOTSTRAP else self.infrastructure
+
+    @property
+    def children(self) -> tuple[Child, ...]:
+        """All that exist under our names and are ours, the Machine first."""
+        found = (self.child(role) for role in (Role.MACHINE, Role.INFRASTRUCTURE, Role.BOOTSTRAP))
+        return tuple(child for child in found if child is not None and child.ours)
+
+    @property
+    def foreign(self) -> tuple[Child, ...]:
+        """Objects under our names that belong to somebody else."""
+        found = (self.child(role) for role in Role)
+        return tuple(child for child in found if child is not None and not child.ours)
+
+    @property
+    def our_machine(self) -> Machine | None:
+        """The Machine, if it is ours."""
+        return self.machine if self.machine and self.machine.child.ours else None
+
+    @property
+    def machine_unseen(self) -> bool:
+        """Whether there was a Machine and nobody can tell now whether it is gone, as its kind is not served."""
+        return self.contract is None and self.status.machine_ref is not None
+
+    def having(self, **seen: Any) -> "World":
+        """The same world with something seen since."""
+        return replace(self, **seen)

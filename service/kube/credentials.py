@@ -1,0 +1,219 @@
+"""Where an API server is and how we prove who we are; read from a kubeconfig, a pod's own files, or memory.
+
+TLS is always verified, and never older than 1.2: a configuration that asks for less is refused.
+"""
+
+import os
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from service.kube.library import load
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class KubeconfigRefused(ValueError):
+    """The configuration cannot be used as it is; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An API server and the TLS settings to reach it with, client certificate included."""
+
+    server: str
+    tls: ssl.SSLContext
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+class Credentials(Protocol):
+    """Says what goes into the Authorization header."""
+
+    def authorization(self) -> str | None:
+        """The header's value now; asked for every request, so it must be cheap."""
+        ...
+
+    async def refresh(self) -> bool:
+        """Reads the source again after a 401; whether trying once more makes sense."""
+        ...
+
+
+@dataclass(slots=True)
+class Token:
+    """A bearer token held in memory, or none where a client certificate speaks for us."""
+
+    token: str | None = None
+
+    def authorization(self) -> str | None:
+        """The token as a header."""
+        return f"Bearer {self.token}" if self.token else None
+
+    async def refresh(self) -> bool:
+        """Memory has nothing newer; the owner swaps `token` instead."""
+        return False
+
+
+class TokenFile:
+    """A service-account token that the kubelet replaces on disk from time to time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = 0
+        self._header = ""
+        self._read()
+
+    def authorization(self) -> str | None:
+        """The newest token: a stat per request is cheaper than a 401."""
+        try:
+            if self._path.stat().st_mtime_ns != self._stamp:
+                self._read()
+        except OSError:
+            pass  # replaced this very moment: the one at hand is still good
+        return self._header
+
+    async def refresh(self) -> bool:
+        """Whether the file holds another token than the one refused."""
+        before = self._header
+        try:
+            self._read()
+        except OSError:
+            return False
+        return self._header != before
+
+    def _read(self) -> None:
+        self._stamp = self._path.stat().st_mtime_ns
+        self._header = f"Bearer {self._path.read_text().strip()}"
+
+
+class KubeconfigUser:
+    """The user of a kubeconfig: a token, a token file, or a plugin that is run again when its token is refused."""
+
+    def __init__(self, path: Path, context: str | None, header: str | None) -> None:
+        self._path = path
+        self._context = context
+        self._header = header
+
+    def authorization(self) -> str | None:
+        """What the loader made of the user entry."""
+        return self._header
+
+    async def refresh(self) -> bool:
+        """Loads the file anew, which runs plugins and re-reads token files."""
+        before = self._header
+        self._header = _header_of(await _load_kubeconfig(self._path, self._context))
+        return self._header != before
+
+
+async def from_kubeconfig(path: Path, context: str | None = None) -> tuple[Endpoint, Credentials]:
+    """Everything kubectl would understand, except a server that is not to be verified."""
+    settings = await _load_kubeconfig(path, context)
+    if not settings.verify_ssl:
+        raise KubeconfigRefused(f"{path}: insecure-skip-tls-verify is not supported; give the server's CA instead")
+    endpoint = Endpoint(
+        server=checked_server(settings.host, str(path)),
+        tls=tls_context_from_files(settings.ssl_ca_cert, settings.cert_file, settings.key_file),
+        server_name=settings.tls_server_name,
+        proxy=settings.proxy or environment_proxy(settings.host),
+    )
+    return endpoint, KubeconfigUser(path, context, _header_of(settings))
+
+
+def from_pod(directory: Path = SERVICE_ACCOUNT) -> tuple[Endpoint, Credentials]:
+    """The service account of the pod we run in."""
+    library = load()
+    settings = library.Configuration()
+    token, authority = directory / "token", directory / "ca.crt"
+    try:
+        library.load_incluster_config(settings, token_filename=str(token), cert_filename=str(authority))
+    except library.ConfigException as error:
+        raise KubeconfigRefused(f"not inside a pod with a service account: {error}") from error
+    endpoint = Endpoint(
+        server=settings.host, tls=tls_context_from_files(str(authority)), proxy=environment_proxy(settings.host)
+    )
+    return endpoint, TokenFile(token)
+
+
+def inline(
+    server: str,
+    *,
+    ca: bytes | None = None,
+    cert: bytes | None = None,
+    key: bytes | None = None,
+    server_name: str | None = None,
+) -> Endpoint:
+    """An endpoint from PEM data in memory; nothing touches the disk."""
+    server = checked_server(server, "kubeconfig")
+    try:
+        context = _context(cadata=ca.decode("ascii") if ca else None)
+    except (ValueError, ssl.SSLError) as error:
+        raise KubeconfigRefused("the CA certificate is not valid PEM") from error
+    try:
+        if cert and key:
+            _load_pair(context, cert, key)
+    except (ValueError, ssl.SSLError) as error:
+        raise KubeconfigRefused("the client certificate and its key are not a valid pair in PEM") from error
+    return Endpoint(server=server, tls=context, server_name=server_name, proxy=environment_proxy(server))
+
+
+def checked_server(server: str, source: str) -> str:
+    """The server's address without a trailing slash, if it is one we would talk to."""
+    parts = urlsplit(server)
+    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise KubeconfigRefused(f"{source}: the server must be an https:// address, not {server[:200]!r}")
+    return server.rstrip("/")
+
+
+def tls_context_from_files(ca: str | None = None, cert: str | None = None, key: str | None = None) -> ssl.SSLContext:
+    """A verifying context from files."""
+    context = _context(cafile=ca)
+    if cert:
+        context.load_cert_chain(cert, key)
+    return context
+
+
+def environment_proxy(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY and NO_PROXY ask for; looked up once rather than for each request."""
+    host = urlsplit(server).hostname or ""
+    return None if proxy_bypass(host) else getproxies().get("https")
+
+
+def _context(*, cafile: str | None = None, cadata: str | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=cafile, cadata=cadata)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Python 3.13 also wants key identifiers in every certificate, which many clusters' CAs leave out.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    # The ssl module reads key pairs from files only; this one exists in memory alone.
+    descriptor = os.memfd_create("client-certificate")
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(cert + b"\n" + key)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
+    finally:
+        os.close(descriptor)
+
+
+async def _load_kubeconfig(path: Path, context: str | None) -> Any:
+    library = load()
+    settings = library.Configuration()
+    if not os.access(path, os.R_OK):
+        raise KubeconfigRefused(f"{path}: no such kubeconfig file, or we may not read it")
+    try:
+        await library.load_kube_config(
+            config_file=str(path), context=context, client_configuration=settings, persist_config=False
+        )
+    except library.ConfigException as error:
+        raise KubeconfigRefused(f"{path}: {error}") from error
+    return settings
+
+
+def _header_of(settings: Any) -> str | None:
+    header = settings.api_key.get("BearerToken")
+    return None if header is None else str(header)

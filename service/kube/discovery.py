@@ -1,0 +1,127 @@
+"""Finds out what an API server serves: the plural of a kind, its scope, and which Cluster API contract there is.
+
+Answers are remembered until a CustomResourceDefinition changes. That a kind is missing is an ordinary answer.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crds.names import CAPI_GROUP
+from service.kube.client import Client
+from service.kube.errors import NotFound
+from service.kube.resource import Resource
+
+CONTRACTS = ("v1beta2", "v1beta1")
+# How long "there is no such kind" is believed without asking again.
+BELIEVE_SECONDS = 5.0
+# A CustomResourceDefinition takes a moment from stored to served, and from deleted to gone: what was said within a
+# while of a change is asked again.
+SETTLING_SECONDS = 15.0
+BELIEVE_WHILE_SETTLING_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Capi:
+    """The Cluster API contract in force and the kinds that we use of it."""
+
+    version: str
+    clusters: Resource
+    machines: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The kinds of one group and version; empty if it is not served."""
+
+    kinds: dict[str, Resource]
+    asked_at: float
+
+
+class Discovery:
+    """Resolves kinds. `contract` forces a version of Cluster API instead of the newest one served."""
+
+    def __init__(self, client: Client, *, contract: str | None = None) -> None:
+        self._client = client
+        self._contracts = (contract,) if contract else CONTRACTS
+        self._tables: dict[str, _Table] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._changed_at: dict[str, float] = {}
+        self._listeners: list[Callable[[str], None]] = []
+
+    async def resolve(self, api_version: str, kind: str) -> Resource | None:
+        """The resource behind `apiVersion` and `kind`, or None if the server has no such kind now."""
+        table, asking = self._tables.get(api_version), self._asking[api_version]
+        if table is not None and kind in table.kinds and asking.locked():
+            return table.kinds[kind]  # somebody makes sure of it already: that need not hold up everybody
+        async with asking:  # of a thousand who ask at once, one asks the server
+            table = self._tables.get(api_version)
+            if table is None or not self._believable(api_version, table, kind):
+                table = self._tables[api_version] = await self._ask(api_version)
+            return table.kinds.get(kind)
+
+    async def capi(self) -> Capi | None:
+        """The newest Cluster API contract served, or None while Cluster API is not installed."""
+        # One answer for all versions: asked one by one during an installation, the older might win by a moment.
+        served = await self._versions(CAPI_GROUP)
+        version = next((version for version in self._contracts if version in served), None)
+        if version is None:
+            return None
+        machines = await self.resolve(f"{CAPI_GROUP}/{version}", "Machine")
+        clusters = await self.resolve(f"{CAPI_GROUP}/{version}", "Cluster")
+        return Capi(version, clusters, machines) if machines and clusters else None
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """From now on `listener` is told the group of every CustomResourceDefinition that changes."""
+        self._listeners.append(listener)
+
+    def crd_changed(self, name: str) -> None:
+        """A CustomResourceDefinition (`machines.cluster.x-k8s.io`) came, changed or went: ask again about its group."""
+        group = name.partition(".")[2]
+        self.forget(group)
+        self._changed_at[group] = time.monotonic()
+        for listener in self._listeners:
+            listener(group)
+
+    def forget(self, group: str) -> None:
+        """Asks the server again next time; also the right thing after a 404 for a whole kind."""
+        for api_version in [key for key in self._tables if key.partition("/")[0] == group]:
+            del self._tables[api_version]
+
+    def _believable(self, api_version: str, table: _Table, kind: str) -> bool:
+        age = time.monotonic() - table.asked_at
+        changed_at = self._changed_at.get(api_version.partition("/")[0])
+        if changed_at is not None and table.asked_at - changed_at < SETTLING_SECONDS:
+            return age < BELIEVE_WHILE_SETTLING_SECONDS
+        return kind in table.kinds or age < BELIEVE_SECONDS
+
+    async def _versions(self, group: str) -> set[str]:
+        try:
+            answer = await self._client.raw_get(f"/apis/{group}")
+        except NotFound:
+            return set()
+        return {entry["version"] for entry in answer.get("versions") or ()}
+
+    async def _ask(self, api_version: str) -> _Table:
+        asked_at = time.monotonic()
+        group, _, version = api_version.rpartition("/")
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        try:
+            answer = await self._client.raw_get(path)
+        except NotFound:
+            return _Table({}, asked_at)
+        return _Table({entry["kind"]: _resource(group, version, entry) for entry in _own(answer)}, asked_at)
+
+
+def _own(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    # Subresources are listed too, as `machines/status`, some under a kind of another group.
+    return [entry for entry in answer.get("resources") or () if "/" not in entry["name"]]
+
+
+def _resource(group: str, version: str, entry: dict[str, Any]) -> Resource:
+    return Resource(
+        group=group, version=version, plural=entry["name"], kind=entry["kind"], namespaced=bool(entry["namespaced"])
+    )

@@ -1,0 +1,200 @@
+"""What can go wrong between us and an API server; the class says what to do next.
+
+KubeError
+├── Unavailable          try later (no connection, time-out, 5xx); a write may have happened all the same
+│   ├── Untrusted        the server's certificate is not signed by the CA we were given: read credentials again
+│   ├── TooManyRequests  429: try after `retry_after`
+│   └── Blocked          429 to an eviction: a disruption budget says no for now; the message names it
+├── Conflict             look again: the object changed (409), or another has its name (422 to its uid)
+├── AlreadyExists        look again: someone, perhaps we, created it (409)
+├── NotFound             look again: it is gone (404); `missing_kind` if the server does not know such objects
+├── Expired              list again: the resourceVersion is too old (410)
+├── Unauthorized         our credentials were refused, even after reading them again (401)
+└── Rejected             a human must act (400 and other 4xx)
+    ├── Forbidden        a permission, a quota or an admission policy says no (403)
+    └── Invalid          the object breaks its schema (422); `causes` says where
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from crds.text import one_line
+
+MESSAGE_LIMIT = 1024
+_CAUSES_LIMIT = 16
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of a Status's `details.causes`."""
+
+    reason: str
+    message: str
+    field: str
+
+
+class KubeError(Exception):
+    """A request failed; `reason` and `causes` are the API server's own words."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        causes: tuple[Cause, ...] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(bounded(message))
+        self.status = status
+        self.reason = reason
+        self.causes = causes
+        self.retry_after = retry_after
+
+    @property
+    def message(self) -> str:
+        """One line, bounded, fit for a status or an event."""
+        return str(self.args[0])
+
+
+class Unavailable(KubeError):
+    """Try later. A write that ended so may have been applied."""
+
+
+class Disconnected(Unavailable):
+    """No answer: the server, or something before it, closed the connection. An idle one, most of the time."""
+
+
+class Untrusted(Unavailable):
+    """The server could not prove who it is."""
+
+
+class TooManyRequests(Unavailable):
+    """The server asks for patience, `retry_after` seconds if it says how long."""
+
+
+class Blocked(Unavailable):
+    """A disruption budget does not allow this eviction now."""
+
+
+class Conflict(KubeError):
+    """The object is not what we believed: read it again."""
+
+
+class AlreadyExists(KubeError):
+    """An object of that name is there: read it."""
+
+
+class NotFound(KubeError):
+    """No such object, or no such kind."""
+
+    missing_kind = False
+
+
+class Expired(KubeError):
+    """The resourceVersion is older than what the server remembers."""
+
+
+class Unauthorized(KubeError):
+    """The server does not accept our credentials."""
+
+
+class Rejected(KubeError):
+    """The same request will fail again until somebody changes something."""
+
+
+class Forbidden(Rejected):
+    """Not permitted: RBAC, a quota, an admission policy or a terminating namespace."""
+
+
+class Invalid(Rejected):
+    """The object does not fit its schema."""
+
+
+def bounded(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """`text` on one line, without control characters, at most `limit` characters long."""
+    return one_line(text, limit)
+
+
+def from_response(status: int, body: bytes, *, retry_after: str | None, what: str) -> KubeError:
+    """The error for an answer that is not 2xx; `what` names the request, such as `get machines a/b`."""
+    return from_status(_parse(status, body), retry_after=_seconds(retry_after), what=what)
+
+
+def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None = None) -> KubeError:
+    """The error that a `Status` object describes, from an answer or from inside a watch."""
+    details = answer.get("details") or {}
+    code = int(answer.get("code") or 0)
+    reason = str(answer.get("reason") or "")
+    causes = tuple(_cause(raw) for raw in (details.get("causes") or ())[:_CAUSES_LIMIT])
+    kind = _class_for(code, reason, causes)
+    error = kind(
+        _sentence(what, code, answer, causes),
+        status=code,
+        reason=reason,
+        causes=causes,
+        retry_after=retry_after if retry_after is not None else _seconds(details.get("retryAfterSeconds")),
+    )
+    if isinstance(error, NotFound):
+        error.missing_kind = not details.get("name")
+    return error
+
+
+def _class_for(code: int, reason: str, causes: tuple[Cause, ...]) -> type[KubeError]:
+    if code == 429:
+        return Blocked if any(cause.reason == "DisruptionBudget" for cause in causes) else TooManyRequests
+    if code == 409:
+        return AlreadyExists if reason == "AlreadyExists" else Conflict
+    if code == 422 and any(cause.field == "metadata.uid" for cause in causes):
+        return Conflict  # a patch for another object of that name
+    if code >= 500 or code < 400:
+        return Unavailable
+    return _BY_CODE.get(code, Rejected)
+
+
+_BY_CODE: dict[int, type[KubeError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    408: Unavailable,
+    410: Expired,
+    422: Invalid,
+}
+
+
+def _sentence(what: str, code: int, answer: dict[str, Any], causes: tuple[Cause, ...]) -> str:
+    message = str(answer.get("message") or answer.get("reason") or "no explanation")
+    # The server's message for a blocked eviction is generic; its cause names the budget.
+    extra = [cause.message for cause in causes if cause.message and cause.message not in message]
+    return f"{what}: {'; '.join([message, *extra])} ({code})"
+
+
+def _cause(raw: dict[str, Any]) -> Cause:
+    return Cause(
+        reason=bounded(str(raw.get("reason") or ""), 64),
+        message=bounded(str(raw.get("message") or ""), 512),
+        field=bounded(str(raw.get("field") or ""), 256),
+    )
+
+
+def _parse(status: int, body: bytes) -> dict[str, Any]:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = None
+    if isinstance(answer, dict) and answer.get("kind") == "Status":
+        return answer | {"code": status}
+    # Not from the API server proper: a proxy, or a path it does not know. The body is not quoted: a kubeconfig may
+    # point us at any server, and what that says is not for everybody who can read our messages.
+    return {"code": status, "message": _PHRASES.get(status, "not an answer of an API server")}
+
+
+def _seconds(value: str | int | None) -> float | None:
+    try:
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        return None  # an HTTP date: API servers send seconds

@@ -1,0 +1,179 @@
+"""The Leases of all shards as this replica sees them, and the requests that change them; used by `service.leases`."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from crds import names
+from service.fence import RealTime
+from service.kube.client import Client
+from service.kube.errors import NotFound, Unavailable
+from service.kube.resource import LEASES
+from service.kube.transport import Limits
+from service.runtime.cache import Change, Happening
+from service.runtime.informer import Informer
+from service.sharding import DELETED, LeaseTimes, Shard, Sight
+
+Raw = dict[str, Any]
+
+WANTED_BY: Final = f"{names.GROUP}/wanted-by"
+LABELS: Final = {names.LABEL_MANAGED_BY: names.MANAGED_BY, f"{names.GROUP}/lease": "shard"}
+SELECTOR: Final = ",".join(f"{key}={value}" for key, value in LABELS.items())
+
+
+class LeaseBook:
+    """What is known of every Lease of ours. Each write is conditional on the version that was seen."""
+
+    def __init__(self, client: Client, namespace: str, times: LeaseTimes, clock: RealTime) -> None:
+        # With connections of its own: a renewal must not queue behind the writes that it allows.
+        limits = Limits(calls=0, call_seconds=times.request, connect_seconds=times.request)
+        self._client = Client(client.transport.endpoint, client.transport.credentials, limits=limits)
+        self._namespace = namespace
+        self._times = times
+        self._clock = clock
+        self._sights: dict[Shard, Sight] = {}
+        self._watch = Informer(self._client, LEASES, namespaces=(namespace,), labels=SELECTOR)
+        self._watch.listen(self._changed)
+        self.on_news: Callable[[Shard], None] = lambda _shard: None
+
+    async def run(self) -> None:
+        """Follows the Leases until cancelled."""
+        await self._watch.run()
+
+    async def synced(self, within: float | None = None) -> None:
+        """Waits until all Leases have been seen once; `Unavailable` if that takes longer than `within` seconds."""
+        await self._watch.synced(within)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    def sight(self, shard: Shard) -> Sight | None:
+        """The Lease of a shard as last seen; None if there is none."""
+        return self._sights.get(shard)
+
+    def __iter__(self) -> Iterator[Sight]:
+        return iter(tuple(self._sights.values()))
+
+    async def look(self) -> None:
+        """Asks for all Leases: what it finds is no older than the moment of asking."""
+        async with self._in_time("list leases"):
+            listed = await self._client.list(LEASES, namespace=self._namespace, labels=SELECTOR)
+        found = {self.note(raw) for raw in listed}
+        for gone in set(self._sights) - found:
+            self._vanished(gone)
+
+    async def read(self, shard: Shard) -> Sight | None:
+        """Asks for one Lease; None if there is none."""
+        async with self._in_time(f"get lease {shard.lease_name}"):
+            try:
+                self.note(await self._client.get(LEASES, shard.lease_name, namespace=self._namespace))
+            except NotFound:
+                self._vanished(shard)
+        return self.sight(shard)
+
+    async def take(self, shard: Shard, holder: str) -> None:
+        """Makes `holder` the holder, if the Lease is still as it was seen."""
+        seen, now = self.sight(shard), _micro(datetime.now(UTC))
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": math.ceil(self._times.duration),
+            "acquireTime": now,
+            "renewTime": now,
+        }
+        if seen is None or seen.deleted:
+            await self._create(shard, spec)
+        else:
+            await self._write(seen, {**spec, "leaseTransitions": seen.transitions + 1}, {WANTED_BY: None})
+
+    async def renew(self, seen: Sight) -> None:
+        """Tells everybody that the holder is alive."""
+        await self._write(seen, {"renewTime": _micro(datetime.now(UTC))})
+
+    async def release(self, seen: Sight) -> None:
+        """Leaves the Lease to whoever comes first."""
+        await self._write(seen, {"holderIdentity": None})
+
+    async def claim(self, seen: Sight, who: str) -> None:
+        """Asks the holder, who may be looking after the shard for us, to hand it over."""
+        await self._write(seen, {}, {WANTED_BY: who})
+
+    async def remove(self, seen: Sight) -> None:
+        """Deletes a Lease that is nobody's."""
+        if not seen.deleted:
+            async with self._in_time(f"delete lease {seen.shard.lease_name}"):
+                with suppress(NotFound):
+                    await self._client.delete(
+                        LEASES, seen.shard.lease_name, namespace=self._namespace, resource_version=str(seen.version)
+                    )
+        self._sights.pop(seen.shard, None)
+
+    async def _create(self, shard: Shard, spec: Raw) -> None:
+        metadata = {"name": shard.lease_name, "labels": LABELS}
+        body = {**LEASES.envelope(), "metadata": metadata, "spec": {**spec, "leaseTransitions": 0}}
+        async with self._in_time(f"create lease {shard.lease_name}"):
+            self.note(await self._client.create(LEASES, body, namespace=self._namespace))
+
+    async def _write(self, seen: Sight, spec: Raw, annotations: Raw | None = None) -> None:
+        metadata: Raw = {"resourceVersion": str(seen.version)}
+        if annotations:
+            metadata["annotations"] = annotations
+        body = {"metadata": metadata, "spec": spec}
+        async with self._in_time(f"patch lease {seen.shard.lease_name}"):
+            self.note(await self._client.patch(LEASES, seen.shard.lease_name, body, namespace=self._namespace))
+
+    def _changed(self, change: Change) -> None:
+        shard = Shard.of_lease(change.key.name)
+        if change.happening is not Happening.DELETED:
+            self.note(change.object)
+        elif shard is not None:
+            self._vanished(shard)
+        if shard is not None:
+            self.on_news(shard)
+
+    def note(self, raw: Raw) -> Shard | None:
+        """Takes in a Lease, however it came to us; the newest wins."""
+        shard = Shard.of_lease(raw["metadata"]["name"])
+        if shard is None:
+            return None
+        known, fresh = self._sights.get(shard), _sight(shard, raw, self._clock())
+        if known is None or fresh.version > known.version:
+            same = known is not None and known.same_hold(fresh)
+            self._sights[shard] = replace(fresh, since=known.since) if known is not None and same else fresh
+        return shard
+
+    def _vanished(self, shard: Shard) -> None:
+        """Somebody deleted a Lease: whoever held it may not know yet, so it counts for as long as it would have."""
+        if shard in self._sights:
+            self._sights[shard] = replace(self._sights[shard], version=DELETED)
+
+    @asynccontextmanager
+    async def _in_time(self, what: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._times.request):
+                yield
+        except TimeoutError:
+            raise Unavailable(f"{what}: no answer in time") from None
+
+
+def _sight(shard: Shard, raw: Raw, now: float) -> Sight:
+    spec, annotations = raw.get("spec") or {}, raw["metadata"].get("annotations") or {}
+    return Sight(
+        shard=shard,
+        version=int(raw["metadata"]["resourceVersion"]),
+        holder=spec.get("holderIdentity") or "",
+        renewal=spec.get("renewTime") or "",
+        duration=float(spec.get("leaseDurationSeconds") or 0),
+        transitions=int(spec.get("leaseTransitions") or 0),
+        wanted_by=annotations.get(WANTED_BY, ""),
+        since=now,
+    )
+
+
+def _micro(at: datetime) -> str:
+    """As the API server writes the times of Leases."""
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

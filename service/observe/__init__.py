@@ -1,0 +1,1 @@
+"""From caches to a frozen World, and from events to keys."""

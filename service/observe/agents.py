@@ -1,0 +1,151 @@
+"""Sees whether the reclaim agent can do its work on a Node: is it installed, is it there, what is it told.
+
+What there is of it in a workload cluster is watched as soon as one machine there wants an agent: so a look costs no
+request, and whoever changes something of it wakes those whom it concerns.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from crds import names
+from service.decide.equipment import DAEMON_SET_MISSING, NAMESPACE_MISSING, is_labelled
+from service.decide.world import Failure, Node, ReclaimAgent
+from service.kube.client import Client
+from service.kube.connection import Workload
+from service.kube.errors import KubeError, NotFound
+from service.kube.resource import CONFIG_MAPS, DAEMON_SETS, NAMESPACES, PODS, Resource
+from service.runtime.cache import Change, Happening, Object
+from service.runtime.informer import Informer
+from service.runtime.key import Key
+
+SYNC_SECONDS: Final = 5.0
+LOOK_AGAIN: Final = timedelta(minutes=1)
+"""While the cluster does not let us see the agent; nothing wakes us when it does."""
+_PLACE: Final = f"{names.RECLAIM_NAMESPACE}/{names.RECLAIM_DAEMON_SET}"
+_DAEMON_SET: Final = Key(names.RECLAIM_NAMESPACE, names.RECLAIM_DAEMON_SET)
+_INSTALL: Final = "Install the agent's manifests in the workload cluster."
+
+Raw = dict[str, Any]
+Listener = Callable[[Key, str | None], None]
+"""Told the cluster, and the Node whose agent changed; None if it may be any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """All that is watched of the agent in one workload cluster."""
+
+    daemon_sets: Informer
+    pods: Informer
+    configs: Informer
+
+    async def synced(self) -> None:
+        for informer in (self.daemon_sets, self.pods, self.configs):
+            if not informer.is_synced:
+                if informer.error is not None:
+                    raise informer.error  # known to fail: nobody need wait for it
+                await informer.synced(within=SYNC_SECONDS)
+
+
+class AgentSight:
+    """Looks at agents; `changed` is told whenever a look would show something else."""
+
+    def __init__(self, changed: Listener) -> None:
+        self._changed = changed
+
+    async def look(self, workload: Workload, node: Node) -> ReclaimAgent:
+        """The agent on a Node."""
+        try:
+            watched = self._watched(workload)
+            await watched.synced()
+            missing = None if _DAEMON_SET in watched.daemon_sets else await _missing(workload.client())
+        except KubeError as error:
+            return ReclaimAgent(
+                problem=Failure("AgentNotSeen", error.message), installed=False, look_again_in=LOOK_AGAIN
+            )
+        if missing is not None and missing.reason == NAMESPACE_MISSING:
+            return ReclaimAgent(problem=missing, installed=False)
+        told = _told(watched.configs.get(Key(names.RECLAIM_NAMESPACE, config_name(node.name))))
+        runs = missing is None and is_labelled(node) and _runs(watched.pods, node)
+        return ReclaimAgent(told, problem=None if runs else missing or _starting(node))
+
+    def wrote(self, workload: Workload, config: Raw) -> None:
+        """Takes in the answer to a write of ours to an agent's ConfigMap."""
+        self._watched(workload).configs.absorb(config)
+
+    def _watched(self, workload: Workload) -> _Watched:
+        def watch(resource: Resource, changed: Callable[[Key, Change], None], **options: Any) -> Informer:
+            def make(client: Client) -> Informer:
+                informer = Informer(client, resource, namespaces=(names.RECLAIM_NAMESPACE,), **options)
+                informer.listen(partial(changed, workload.key))
+                return informer
+
+            return workload.watch(f"agent {resource.plural}", make)
+
+        pods, ours = (f"{names.LABEL_NAME}={names.RECLAIM_DAEMON_SET}", f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}")
+        return _Watched(
+            watch(DAEMON_SETS, self._daemon_set_changed, metadata_only=True),
+            watch(PODS, self._pod_changed, labels=pods, slim=_slim_pod, indexes={"ready on": _ready_on}),
+            watch(CONFIG_MAPS, self._config_changed, labels=ours),
+        )
+
+    def _daemon_set_changed(self, cluster: Key, change: Change) -> None:
+        if change.key == _DAEMON_SET and change.happening is not Happening.CHANGED:
+            self._changed(cluster, None)
+
+    def _pod_changed(self, cluster: Key, change: Change) -> None:
+        if change.object["node"]:
+            self._changed(cluster, change.object["node"])
+
+    def _config_changed(self, cluster: Key, change: Change) -> None:
+        if change.key.name.startswith(names.RECLAIM_CONFIG_PREFIX):
+            self._changed(cluster, change.key.name.removeprefix(names.RECLAIM_CONFIG_PREFIX))
+
+
+def config_name(node: str) -> str:
+    """The ConfigMap of the agent on a Node."""
+    return names.RECLAIM_CONFIG_PREFIX + node
+
+
+async def _missing(client: Client) -> Failure | None:
+    """What is not installed, there being no DaemonSet."""
+    try:
+        await client.get(NAMESPACES, names.RECLAIM_NAMESPACE)
+    except NotFound:
+        message = f"There is no namespace {names.RECLAIM_NAMESPACE} in the workload cluster. {_INSTALL}"
+        return Failure(NAMESPACE_MISSING, message)
+    message = f"There is no DaemonSet {_PLACE} in the workload cluster. {_INSTALL}"
+    return Failure(DAEMON_SET_MISSING, message)
+
+
+def _slim_pod(raw: Object) -> Object:
+    conditions = (raw.get("status") or {}).get("conditions") or ()
+    kept = {name: raw["metadata"].get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
+    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return {"metadata": kept, "node": (raw.get("spec") or {}).get("nodeName", ""), "ready": ready}
+
+
+def _ready_on(pod: Object) -> Iterable[str]:
+    if pod["ready"]:
+        yield pod["node"]
+
+
+def _runs(pods: Informer, node: Node) -> bool:
+    return pods.count_by("ready on", node.name) > 0
+
+
+def _told(config: Raw | None) -> tuple[str, ...] | None:
+    if config is None:
+        return None
+    try:
+        listed = json.loads((config.get("data") or {}).get(names.RECLAIM_CONFIG_KEY, ""))
+        return tuple(listed) if isinstance(listed, list) else None
+    except ValueError:
+        return None  # mangled by somebody: written anew
+
+
+def _starting(node: Node) -> Failure:
+    return Failure("AgentNotReady", f"No pod of DaemonSet {_PLACE} is ready on Node {node.name} yet.")

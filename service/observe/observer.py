@@ -1,0 +1,285 @@
+"""Looks at everything that concerns one ScheduledMachine and freezes it into a World.
+
+Reads caches; asks the API server only to make sure that something which should be there is really gone, and for the
+pods of a Node that is being drained.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from crds.providers import ProviderPolicy
+from service.clock import Clock
+from service.decide import contracts, equipment
+from service.decide.drain import PODS_NOT_LISTED
+from service.decide.intent import Intent, read_intent
+from service.decide.manifests import child_name
+from service.decide.reclaim import wants_author
+from service.decide.world import Cluster, HostConflict, Node, Role, Workload, World
+from service.kube.client import Client
+from service.kube.errors import KubeError, NotFound
+from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
+from service.kube.workload import Workload as Connection
+from service.kube.workload import Workloads, WorkloadUnreachable
+from service.observe import hosts, views
+from service.observe.agents import AgentSight
+from service.observe.authors import who_enabled
+from service.observe.hosts import Hosts
+from service.observe.nodes import NodeIndex
+from service.observe.subject import Subject
+from service.observe.watches import Watches
+from service.runtime.informer import Informer
+from service.runtime.key import Key
+
+Raw = dict[str, Any]
+_NOWHERE: Final = Workload(reachable=False, reason="NoNode", message="there is no Node to look at")
+
+
+class Observer:
+    """Observes through the watches; also takes in what our own writes changed."""
+
+    def __init__(
+        self, client: Client, watches: Watches, workloads: Workloads, policy: ProviderPolicy, clock: Clock
+    ) -> None:
+        self._client = client
+        self._watches = watches
+        self._workloads = workloads
+        self._policy = policy
+        self._clock = clock
+        self.nodes = NodeIndex()
+        self.hosts = Hosts(watches.scheduled.get, self._read)
+        self.agents = AgentSight(self._agent_changed)
+        self._with_agents: set[Key] = set()
+        self.on_agent: Callable[[Key], None] = lambda _key: None
+        """Told whose reclaim agent changed."""
+        self.on_written: Callable[[Key, Raw], None] = lambda _key, _raw: None
+        """Told for whom an object was written, and what the API server answered."""
+
+    def subject(self, key: Key) -> Subject | None:
+        """The ScheduledMachine of that name, if there is one."""
+        raw = self._watches.scheduled.get(key)
+        if raw is None:
+            return None
+        return Subject.read(key, raw, self._read(raw), self._clock)
+
+    def _read(self, raw: Raw) -> Intent:
+        return read_intent(_complete(raw), self._policy)
+
+    async def observe(self, subject: Subject) -> World:
+        """The world around a ScheduledMachine."""
+        world = World(
+            me=subject.me, status=subject.status, contract=self._watches.contract, cluster=self._cluster(subject)
+        )
+        for role in Role:
+            world = await self._with_child(subject, world, role)
+        if world.machine is None:
+            world = replace(world, rival=self._rival(subject))
+        if world.cluster is None and world.children:
+            world = replace(world, cluster=await self._really_no_cluster(subject))
+        world = await self._with_node(subject, world)
+        if wants_author(subject.intent, subject.status, self._clock.now()):
+            world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
+        return replace(world, host_conflict=self._host_conflict(subject, world))
+
+    # Children
+
+    async def _with_child(self, subject: Subject, world: World, role: Role) -> World:
+        informer = await self._informer(subject, role)
+        if informer is None:
+            return world
+        key = Key(subject.key.namespace, child_name(subject.key.name, role))
+        raw = informer.get(key)
+        if raw is None and views.recorded_uid(role, subject.status):
+            raw = await self._really_gone(informer, key)
+        return _having(world, subject, role, informer.resource, raw) if raw is not None else world
+
+    def _rival(self, subject: Subject) -> str | None:
+        """The Machine that the operator written in Rust made for the same object; it names it like the object."""
+        raw = self._watches.machines.get(subject.key) if self._watches.machines else None
+        owners = raw["metadata"].get("ownerReferences") or () if raw else ()
+        return subject.key.name if any(owner.get("uid") == subject.me.uid for owner in owners) else None
+
+    async def _informer(self, subject: Subject, role: Role) -> Informer | None:
+        """The cache in which an object of that role would be; None if nothing of its kind can exist."""
+        if role is Role.MACHINE:
+            return self._watches.machines
+        kind = _kind(subject, role)
+        return await self._watches.kind(*kind) if kind else None
+
+    async def _really_gone(self, informer: Informer, key: Key) -> Raw | None:
+        """Asks the API server: a label that somebody took off must not look like a deletion."""
+        try:
+            raw = await self._client.get(informer.resource, key.name, namespace=key.namespace)
+        except NotFound:
+            return None
+        return raw
+
+    async def resolve(self, api_version: str, kind: str) -> Resource:
+        """The resource behind a kind; `NotFound` if it is not installed."""
+        return await self._watches.resolve(api_version, kind)
+
+    async def resource_of(self, world: World, role: Role) -> Resource:
+        """The resource of an object that was seen."""
+        child = world.child(role)
+        if child is None:
+            raise NotFound(f"there is no {role} object any more")
+        return await self.resolve(child.api_version, child.kind)
+
+    def absorbed(self, subject: Subject, world: World, role: Role, resource: Resource, raw: Raw) -> World:
+        """The world after a write of ours to a child."""
+        informer = self._watches.informer_of(resource)
+        if informer is not None:
+            informer.absorb(raw)
+        self.on_written(subject.key, raw)
+        return _having(world, subject, role, resource, raw)
+
+    def vanished(self, world: World, role: Role, resource: Resource) -> World:
+        """The world after a deletion that nothing held up."""
+        child, informer = world.child(role), self._watches.informer_of(resource)
+        if informer is not None and child is not None:
+            informer.absorb_deletion(Key(child.namespace, child.name), child.uid)
+        return world.having(**{role.value: None})
+
+    async def write_subject(self, subject: Subject, body: Raw, subresource: str | None = None) -> None:
+        """Patches the ScheduledMachine itself; `subject` is what it is afterwards."""
+        raw = await self._client.patch(
+            SCHEDULED_MACHINES, subject.key.name, body, namespace=subject.key.namespace, subresource=subresource
+        )
+        self._watches.scheduled.absorb(raw)
+        self.hosts.saw(subject.key, self._watches.scheduled.get(subject.key))
+        self.on_written(subject.key, raw)
+        subject.raw = raw
+
+    # Cluster, host and Node
+
+    def _cluster(self, subject: Subject) -> Cluster | None:
+        name, clusters = subject.intent.cluster_name, self._watches.clusters
+        if name is None or clusters is None:
+            return None
+        raw = clusters.get(Key(subject.key.namespace, name))
+        return views.cluster(raw) if raw is not None else None
+
+    async def _really_no_cluster(self, subject: Subject) -> Cluster | None:
+        """Asks the API server: a running machine is not taken down on the word of a cache."""
+        name, clusters = subject.intent.cluster_name, self._watches.clusters
+        if name is None or clusters is None:
+            return None
+        raw = await self._really_gone(clusters, Key(subject.key.namespace, name))
+        return views.cluster(raw) if raw is not None else None
+
+    def _host_conflict(self, subject: Subject, world: World) -> HostConflict | None:
+        now = self._clock.now()
+        terms = list(hosts.host_terms(subject.raw))
+        if world.our_machine is not None:
+            terms = [world.our_machine.provider_id] if world.our_machine.provider_id else []
+        elif not subject.intent.covers(now):
+            return None
+        other = self.hosts.better(subject.key, hosts.rank_of(subject.raw), terms, now)
+        return HostConflict(namespace=other.namespace, name=other.name) if other else None
+
+    async def _with_node(self, subject: Subject, world: World) -> World:
+        """The Node, and whether its cluster can be reached; asked for as soon as there is a host that may join."""
+        machine, cluster, name = world.our_machine, subject.cluster, _node_name(world)
+        if cluster is None or not (name or (machine and machine.provider_id)):
+            self.forget(subject.key)
+            return replace(world, workload=_NOWHERE) if world.status.reclaim else world
+        if name:
+            self.nodes.put(subject.key, cluster, name)
+        workload = self._workloads.hold(cluster, subject.key)
+        if not workload.settled.is_set():
+            return world  # its first answer wakes us
+        state = Workload(workload.state.reachable, workload.state.reason, workload.state.message)
+        raw = workload.nodes.get(Key("", name)) if state.reachable and name else None
+        world = replace(world, workload=state, node=views.node(raw) if raw is not None else None)
+        return await self._with_agent(subject, await self._with_pods(subject, world))
+
+    async def _with_agent(self, subject: Subject, world: World) -> World:
+        """The reclaim agent, where there should be one."""
+        if world.node is None or not equipment.wanted(subject.intent, world):
+            self._with_agents.discard(subject.key)
+            return world
+        self._with_agents.add(subject.key)
+        return replace(world, reclaim_agent=await self.agents.look(self._held(subject), world.node))
+
+    def _agent_changed(self, cluster: Key, node: str | None) -> None:
+        users = self._workloads.holders(cluster) if node is None else self.nodes.users(cluster, node)
+        for key in users & self._with_agents:
+            self.on_agent(key)
+
+    def forget(self, key: Key) -> None:
+        """A ScheduledMachine needs no workload cluster any more."""
+        self.nodes.forget(key)
+        self._with_agents.discard(key)
+        self._workloads.release(key)
+
+    def workload_client(self, subject: Subject) -> Client:
+        """For writes to the workload cluster; `WorkloadUnreachable` while that is out of reach."""
+        return self._held(subject).client()
+
+    async def node_now(self, subject: Subject, name: str) -> Node | None:
+        """The Node as known once the workload cluster has given its first answer."""
+        workload = self._held(subject)
+        await workload.settled.wait()
+        raw = workload.nodes.get(Key("", name))
+        return views.node(raw) if raw is not None else None
+
+    def absorb_agent_config(self, subject: Subject, raw: Raw) -> None:
+        """Takes in the answer to a write of ours to the ConfigMap of an agent."""
+        self.agents.wrote(self._held(subject), raw)
+
+    def absorb_node(self, subject: Subject, raw: Raw) -> None:
+        """Takes in the answer to a write of ours to a Node."""
+        self._held(subject).nodes.absorb(raw)
+
+    def _held(self, subject: Subject) -> Connection:
+        if subject.cluster is None:
+            raise WorkloadUnreachable("the spec names no cluster", reason="NoCluster")
+        return self._workloads.hold(subject.cluster, subject.key)
+
+    async def _with_pods(self, subject: Subject, world: World) -> World:
+        """The pods on a Node that is being drained; not asked for otherwise."""
+        machine = world.our_machine
+        draining = subject.status.shutdown_started_at is not None and machine is not None and not machine.leaving
+        if not draining or world.node is None or subject.status.reclaim is not None:
+            return world
+        try:
+            listed = await self.workload_client(subject).list(PODS, fields=f"spec.nodeName={world.node.name}")
+        except KubeError as error:
+            down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
+            return replace(world, workload=down, node=None)
+        return replace(world, pods=tuple(views.pod(raw) for raw in listed))
+
+
+def _node_name(world: World) -> str | None:
+    """The Node to look at: our Machine's or, when that is gone, the one that was asked back."""
+    machine, reclaim = world.our_machine, world.status.reclaim
+    if machine is not None:
+        return machine.node_name
+    return reclaim.node or None if reclaim else None
+
+
+def _kind(subject: Subject, role: Role) -> tuple[str, str] | None:
+    """The kind that an object of a role has: as recorded if it exists, else as the spec wants it."""
+    recorded = subject.status.bootstrap_ref if role is Role.BOOTSTRAP else subject.status.infrastructure_ref
+    if recorded is not None:
+        return recorded.api_version, recorded.kind
+    spec = subject.intent.spec
+    if spec is None:
+        return None
+    wanted = spec.bootstrap_spec if role is Role.BOOTSTRAP else spec.infrastructure_spec
+    return wanted.api_version, wanted.kind
+
+
+def _having(world: World, subject: Subject, role: Role, resource: Resource, raw: Raw) -> World:
+    """The world with an object as it is now."""
+    child = views.child(role, (resource.api_version, resource.kind), raw, subject.me, subject.status)
+    if role is not Role.MACHINE:
+        return world.having(**{role.value: child})
+    if world.contract is None:
+        return world
+    return replace(world, machine=contracts.read_machine(world.contract, child, raw))
+
+
+def _complete(raw: Raw) -> Raw:
+    """With the two fields that items of a list lack."""
+    return raw if "kind" in raw else {**SCHEDULED_MACHINES.envelope(), **raw}

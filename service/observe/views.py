@@ -1,0 +1,115 @@
+"""From raw API objects to the typed, frozen things that decisions look at; the border where JSON ends."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crds import names
+from crds.scheduledmachine import Metadata
+from crds.status import ScheduledMachineStatus
+from service.clock import Clock
+from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint
+
+Raw = Mapping[str, Any]
+
+
+def identity(metadata: Metadata, clock: Clock) -> Identity:
+    """The ScheduledMachine itself, with the time of its deletion as the domain's clock showed it."""
+    deleted = metadata.deletion_timestamp
+    return Identity(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        generation=metadata.generation,
+        deleting_since=clock.shown_at(deleted) if deleted else None,
+        finalized=names.FINALIZER in metadata.finalizers,
+        paused=names.ANNOTATION_PAUSED in metadata.annotations,
+    )
+
+
+def child(role: Role, kind: tuple[str, str], raw: Raw, me: Identity, status: ScheduledMachineStatus) -> Child:
+    """One of the three objects, of `kind` (apiVersion, kind); ours if we own it or once wrote down its uid."""
+    metadata = raw["metadata"]
+    owners = tuple(
+        Owner(uid=owner.get("uid", ""), controller=bool(owner.get("controller")), raw=owner)
+        for owner in metadata.get("ownerReferences") or ()
+    )
+    uid = metadata["uid"]
+    return Child(
+        role=role,
+        api_version=kind[0],
+        kind=kind[1],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=uid,
+        ours=uid == recorded_uid(role, status) or any(owner.uid == me.uid for owner in owners),
+        leaving="deletionTimestamp" in metadata,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        owners=owners,
+        spec=raw.get("spec") or {},
+        resource_version=metadata.get("resourceVersion", ""),
+    )
+
+
+def recorded_uid(role: Role, status: ScheduledMachineStatus) -> str | None:
+    """The uid that our status holds for a role."""
+    refs = {
+        Role.MACHINE: status.machine_ref,
+        Role.BOOTSTRAP: status.bootstrap_ref,
+        Role.INFRASTRUCTURE: status.infrastructure_ref,
+    }
+    ref = refs[role]
+    return ref.uid if ref else None
+
+
+def cluster(raw: Raw) -> Cluster:
+    """The CAPI Cluster, the same in both contracts."""
+    metadata = raw["metadata"]
+    annotated = names.ANNOTATION_PAUSED in (metadata.get("annotations") or {})
+    return Cluster(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        deleting="deletionTimestamp" in metadata,
+        paused=bool((raw.get("spec") or {}).get("paused")) or annotated,
+    )
+
+
+def node(raw: Raw) -> Node:
+    """A Node of the workload cluster."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+    return Node(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        provider_id=spec.get("providerID") or None,
+        ready=ready,
+        unschedulable=bool(spec.get("unschedulable")),
+        taints=tuple(_taint(taint) for taint in spec.get("taints") or ()),
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+    )
+
+
+def _taint(raw: Raw) -> Taint:
+    return Taint(
+        key=raw.get("key", ""),
+        effect=raw.get("effect", ""),
+        value=raw.get("value") or "",
+        added=raw.get("timeAdded") or "",
+    )
+
+
+def pod(raw: Raw) -> Pod:
+    """A pod, as far as draining cares."""
+    metadata, status = raw["metadata"], raw.get("status") or {}
+    controller = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), None)
+    return Pod(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        controller_kind=controller.get("kind") if controller else None,
+        mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
+        finished=status.get("phase") in ("Succeeded", "Failed"),
+        leaving="deletionTimestamp" in metadata,
+    )

@@ -1,0 +1,180 @@
+"""The spine: observe, decide, act, report, for one ScheduledMachine at a time. Called by the workers."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from crds.status import Phase, ScheduledMachineStatus
+from service import metrics
+from service.act.events import EventRecorder
+from service.act.measure import measure
+from service.act.perform import Performer
+from service.act.report import status_patch
+from service.clock import Clock
+from service.decide import removal
+from service.decide.events import notices
+from service.decide.lifecycle import decide
+from service.decide.outcome import Outcome
+from service.decide.plan import Delete, Notice, Plan, ReleaseFinalizer
+from service.decide.report import premature, report, stuck
+from service.decide.situation import Situation
+from service.decide.world import Failure, World
+from service.kube.errors import Conflict, NotFound, Rejected, Unavailable
+from service.observe.observer import Observer
+from service.observe.subject import Subject
+from service.runtime.echoes import Echoes
+from service.runtime.key import Key
+from service.runtime.queue import Queue
+
+CONFLICT_PAUSE: Final = 0.1
+EMERGENCY_PAUSE: Final = timedelta(seconds=2)
+"""Somebody waits for his machine: no back-off."""
+
+log = structlog.get_logger(__name__)
+
+
+class TroubleError(Exception):
+    """An action failed; it has been reported, and the object is to be looked at again later."""
+
+    def __init__(self, message: str, retry_after: timedelta | None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Reconciler:
+    """Brings one ScheduledMachine closer to what its spec and the time ask for."""
+
+    def __init__(
+        self, queue: Queue, observer: Observer, performer: Performer, events: EventRecorder, clock: Clock
+    ) -> None:
+        self._queue = queue
+        self._observer = observer
+        self._performer = performer
+        self._events = events
+        self._clock = clock
+        self.echoes = Echoes(queue.add)
+        observer.on_written = lambda key, raw: self.echoes.wrote(key, raw["metadata"]["resourceVersion"])
+        self.on_reported: Callable[[Subject, ScheduledMachineStatus], None] = lambda _subject, _after: None
+        self.shown_shard: Callable[[Key], str | None] = lambda _key: None
+
+    async def __call__(self, key: Key) -> None:
+        """One pass over one object."""
+        started = time.perf_counter()
+        self.echoes.begin(key)
+        with structlog.contextvars.bound_contextvars(object=str(key)):
+            try:
+                result = await self._pass(key)
+            except Exception:
+                metrics.RECONCILES.labels("error").inc()
+                raise
+            finally:
+                self.echoes.end(key)
+                metrics.RECONCILE_DURATION.observe(time.perf_counter() - started)
+        metrics.RECONCILES.labels(result).inc()
+
+    async def _pass(self, key: Key) -> str:
+        subject = self._observer.subject(key)
+        if subject is None:
+            self._queue.discard(key)
+            return "gone"
+        world = await self._observe(subject)
+        now = self._clock.now()
+        plan = decide(subject.intent, world, now)
+        metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
+        world, outcome = await self._performer.perform(subject, world, plan)
+        try:
+            await self._report(subject, world, plan, outcome, now)
+        except Unavailable as error:
+            asked = timedelta(seconds=error.retry_after) if error.retry_after else None
+            raise TroubleError(error.message, asked or _hurry(plan)) from error
+        self._look_again(key, subject, plan, outcome)
+        if _vanished(world, outcome):
+            self._queue.add(key)
+        return "changed" if outcome.done else "unchanged"
+
+    async def _observe(self, subject: Subject) -> World:
+        """Looks; what a human must mend before we can see, such as a missing permission, is said in the status."""
+        try:
+            return await self._observer.observe(subject)
+        except Rejected as error:
+            failure = Failure(reason=type(error).__name__, message=error.message)
+            after = stuck(subject.status, failure, subject.me.generation, self._clock.now())
+            patch = status_patch(subject.status, after)
+            if patch:
+                body = {"metadata": {"resourceVersion": subject.resource_version}, "status": patch}
+                await self._observer.write_subject(subject, body, subresource="status")
+                self._events.record(subject.me, Notice(failure.reason, failure.message, warning=True))
+            raise
+
+    async def _report(self, subject: Subject, world: World, plan: Plan, outcome: Outcome, now: datetime) -> None:
+        before, situation = subject.status, Situation.at(subject.intent, world, now)
+        if premature(situation, plan, outcome):
+            return
+        told = report(situation, plan, outcome)
+        after = told.model_copy(update={"shard": self.shown_shard(subject.key)})
+        patch = status_patch(before, after)
+        if patch and not outcome.did(ReleaseFinalizer):  # after that there is nothing left to write to
+            body = {"metadata": {"resourceVersion": subject.resource_version}, "status": patch}
+            try:
+                await self._observer.write_subject(subject, body, subresource="status")
+            except NotFound:
+                return  # it is gone, and with it whoever would read what we have to tell
+            except Conflict:
+                # Edited meanwhile: what was done is told, the status and what it tells are worked out anew.
+                self._queue.add(subject.key)
+                after = before
+        self._tell(subject, before, after, plan, outcome)
+
+    def _tell(
+        self,
+        subject: Subject,
+        before: ScheduledMachineStatus,
+        after: ScheduledMachineStatus,
+        plan: Plan,
+        outcome: Outcome,
+    ) -> None:
+        for notice in notices(before, after, plan, outcome):
+            self._events.record(subject.me, notice)
+            log.info(notice.message, reason=notice.reason, warning=notice.warning)
+        if before.phase != after.phase:
+            log.info("phase changed", before=before.phase, after=after.phase, reason=plan.reason)
+        measure(before, plan, outcome, self._clock)
+        self.on_reported(subject, after)
+
+    def _look_again(self, key: Key, subject: Subject, plan: Plan, outcome: Outcome) -> None:
+        if plan.look_again_at is not None:
+            self._queue.add(key, due=plan.look_again_at, priority=self._priority(subject, plan))
+        if plan.look_at_agent_in is not None:
+            a_second = self._clock.real_seconds(timedelta(seconds=1))
+            self._queue.add(key, due=self._clock.now() + plan.look_at_agent_in / a_second)
+        hurry = _hurry(plan)
+        if outcome.interrupted:
+            self._queue.retry(key, after=CONFLICT_PAUSE)
+        elif outcome.trouble is not None:
+            # What was to be looked at soon anyway, such as a drain, does not wait for a back-off.
+            soon = outcome.trouble.retry_after or hurry or plan.look_again_in
+            raise TroubleError(outcome.trouble.message, soon)
+        elif outcome.left:
+            self._queue.retry(key)
+        elif plan.look_again_in == timedelta(0):
+            self._queue.add(key)
+        elif plan.look_again_in is not None:
+            pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
+            self._queue.retry(key, after=pause.total_seconds())
+
+    def _priority(self, subject: Subject, plan: Plan) -> int:
+        """Higher first when the next window opens, lower first when this one closes."""
+        closing = plan.look_again_at is not None and subject.intent.covers(self._clock.now())
+        return 255 - subject.intent.priority if closing else subject.intent.priority
+
+
+def _hurry(plan: Plan) -> timedelta | None:
+    return EMERGENCY_PAUSE if plan.phase is Phase.EMERGENCY_REMOVE else None
+
+
+def _vanished(world: World, outcome: Outcome) -> bool:
+    """Whether something that we deleted went at once: our own writes wake nobody, and what is next can be done now."""
+    return any(isinstance(action, Delete) and world.child(action.role) is None for action in outcome.done)

@@ -1,0 +1,1 @@
+"""Watches, caches, queue and workers; knows no ScheduledMachine."""

@@ -1,0 +1,118 @@
+"""One kind of object, watched and cached, in all namespaces or in a few."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from service.kube.client import Client
+from service.kube.errors import KubeError, Unavailable
+from service.kube.resource import Resource
+from service.runtime.cache import Cache, Change, Index, Object, slim
+from service.runtime.key import Key
+from service.runtime.watch import Objects, Reflector
+
+_GONE: Object = {"kind": "Status"}
+
+
+class Informer:
+    """A cache per namespace watched, or one for the whole cluster, behind one face."""
+
+    def __init__(  # noqa: PLR0913 - what to watch, all by keyword
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        namespaces: tuple[str, ...] = (),
+        labels: str | None = None,
+        slim: Callable[[Object], Object] = slim,
+        indexes: Mapping[str, Index] | None = None,
+        metadata_only: bool = False,
+    ) -> None:
+        self.resource = resource
+        scopes: tuple[str | None, ...] = (namespaces or (None,)) if resource.namespaced else (None,)
+        self._caches = {scope: Cache(slim=slim, indexes=indexes) for scope in scopes}
+        self._reflectors = {
+            scope: Reflector(
+                Objects(client, resource, namespace=scope, labels=labels, metadata_only=metadata_only), cache
+            )
+            for scope, cache in self._caches.items()
+        }
+
+    def listen(self, listener: Callable[[Change], None]) -> None:
+        """From now on `listener` hears of every change that did not come from ourselves."""
+        for cache in self._caches.values():
+            cache.listen(listener)
+
+    def on_restart(self, listener: Callable[[str], None]) -> None:
+        """From now on `listener` is told why a watch broke."""
+        for reflector in self._reflectors.values():
+            reflector.on_restart = listener
+
+    async def run(self) -> None:
+        """Watches until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return all(reflector.synced.is_set() for reflector in self._reflectors.values())
+
+    async def synced(self, within: float | None = None) -> None:
+        """Waits until everything has been listed once; `Unavailable` if that takes longer than `within` seconds."""
+        try:
+            async with asyncio.timeout(within):
+                for reflector in self._reflectors.values():
+                    await reflector.synced.wait()
+        except TimeoutError:
+            raise Unavailable(f"{self.resource.label} cannot be listed: {self.error or 'no answer'}") from None
+
+    @property
+    def error(self) -> KubeError | None:
+        """Why a watch is not connected, if one is not."""
+        return next((reflector.error for reflector in self._reflectors.values() if reflector.error), None)
+
+    def start_over(self) -> None:
+        """The server may be another one now: everything is listed again before following on."""
+        for reflector in self._reflectors.values():
+            reflector.start_over()
+
+    def get(self, key: Key) -> Object | None:
+        """A copy of the object, the caller's to keep."""
+        cache = self._cache(key.namespace)
+        return cache.get(key) if cache else None
+
+    def absorb(self, raw: dict[str, Any]) -> None:
+        """Takes in the answer to a request of ours."""
+        cache = self._cache(raw["metadata"].get("namespace", ""))
+        if cache is not None:
+            cache.absorb(raw)
+
+    def absorb_deletion(self, key: Key, uid: str) -> None:
+        """Takes in that an object is gone for good."""
+        cache = self._cache(key.namespace)
+        if cache is not None:
+            cache.absorb_deletion(key, uid, _GONE)
+
+    def keys_by(self, index: str, value: str) -> frozenset[Key]:
+        """Keys of the objects that have `value` in an index."""
+        return frozenset().union(*(cache.keys_by(index, value) for cache in self._caches.values()))
+
+    def count_by(self, index: str, value: str) -> int:
+        """How many objects have `value` in an index."""
+        return sum(cache.count_by(index, value) for cache in self._caches.values())
+
+    def __iter__(self) -> Iterator[Key]:
+        for cache in self._caches.values():
+            yield from cache
+
+    def __contains__(self, key: Key) -> bool:
+        cache = self._cache(key.namespace)
+        return cache is not None and key in cache
+
+    def __len__(self) -> int:
+        return sum(len(cache) for cache in self._caches.values())
+
+    def _cache(self, namespace: str) -> Cache | None:
+        return self._caches.get(None) or self._caches.get(namespace)

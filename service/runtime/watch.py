@@ -1,0 +1,210 @@
+"""Keeps a cache true to an API server: one list, then a watch, for as long as the process lives.
+
+Lost connections are resumed where they broke; when the server no longer remembers that point, everything is listed
+again and compared, so that a deletion that happened meanwhile is not missed.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol
+
+import structlog
+
+from service.kube.client import IDLE_SECONDS, Client, Page
+from service.kube.decode import WatchEvent
+from service.kube.errors import Expired, KubeError, NotFound, Unavailable
+from service.kube.resource import Resource
+from service.runtime.backoff import Backoff
+from service.runtime.cache import Cache, key_of, version_of
+from service.runtime.key import Key
+
+log = structlog.get_logger()
+
+PAGE = 500
+# A list older than what we know comes from a lagging server; one that stays old, from a restored backup.
+STALE_LISTS_BEFORE_BELIEVING = 4
+_STEADY_SECONDS = 5.0
+
+
+class Source(Protocol):
+    """Where objects come from."""
+
+    async def page(self, more: str | None) -> Page:
+        """Part of the list."""
+        ...
+
+    def follow(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
+        """Changes since a version; `on_open` is called as soon as they are on their way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects of one kind, perhaps in one namespace or with certain labels."""
+
+    client: Client
+    resource: Resource
+    namespace: str | None = None
+    labels: str | None = None
+    fields: str | None = None
+    metadata_only: bool = False
+    idle_seconds: float = IDLE_SECONDS
+
+    def __str__(self) -> str:
+        return self.resource.label
+
+    async def page(self, more: str | None) -> Page:
+        """Part of the list, from a consistent snapshot."""
+        return await self.client.list_page(
+            self.resource,
+            namespace=self.namespace,
+            labels=self.labels,
+            fields=self.fields,
+            limit=PAGE,
+            more=more,
+            metadata_only=self.metadata_only,
+        )
+
+    def follow(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
+        """A watch; the server ends it after 5 to 10 minutes, each one at another moment."""
+        return self.client.watch(
+            self.resource,
+            resource_version,
+            namespace=self.namespace,
+            labels=self.labels,
+            fields=self.fields,
+            metadata_only=self.metadata_only,
+            timeout_seconds=300 + int(300 * random.random()),  # noqa: S311 - spreads load, hides nothing
+            idle_seconds=self.idle_seconds,
+            on_open=on_open,
+        )
+
+
+class Reflector:
+    """Runs list and watch into a cache. `synced` is set once the cache is complete, and stays set."""
+
+    def __init__(
+        self,
+        source: Source,
+        cache: Cache,
+        *,
+        backoff: Backoff | None = None,
+        relisting: AbstractAsyncContextManager[object] | None = None,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self.error: KubeError | None = None
+        """Why there is no connection at the moment, if there is none."""
+        self.on_restart: Callable[[str], None] | None = None
+        """Told the reason whenever a watch broke."""
+        self.on_connected: Callable[[], None] | None = None
+        """Told whenever the server is heard after a failure, and the first time."""
+        self.failures = 0
+        """Failures in a row."""
+        self._source = source
+        self._cache = cache
+        self._backoff = backoff or Backoff(base=1.0, cap=10.0, jitter=0.5)
+        # Reflectors that share a lock list one after the other, which keeps memory and load flat after an outage.
+        self._relisting = relisting or nullcontext()
+        self._position: int | None = None
+        self._stale_lists = 0
+        self._following_since = inf
+
+    async def run(self) -> None:
+        """Never returns; cancel it. Failures of the server are waited out."""
+        while True:
+            try:
+                await self.follow()
+            except KubeError as error:
+                await asyncio.sleep(self.failed(error))
+
+    async def follow(self) -> None:
+        """Lists if need be, then watches until the server ends the watch, as it does every few minutes."""
+        if self._position is None:
+            async with self._relisting:
+                self._position = await self._relist()
+            self._healthy()
+        self._following_since = time.monotonic()
+        async with aclosing(self._source.follow(str(self._position), self._healthy)) as events:
+            async for event in events:
+                self._position = self._take(event)
+        if not self._was_steady():
+            raise Unavailable("the watch ended as soon as it began")
+
+    def failed(self, error: KubeError) -> float:
+        """Takes note of a failure; the seconds to wait before following on."""
+        if self.error is None:
+            log.warning("watch lost", kind=str(self._source), reason=error.message)
+        self.error = error
+        self.failures = 1 if self._was_steady() else self.failures + 1
+        if isinstance(error, Expired | NotFound) or _too_large(error):
+            self._position = None
+        if self.on_restart is not None:
+            self.on_restart(type(error).__name__)
+        if isinstance(error, Expired) and self.failures == 1:
+            return 0.0  # nothing is wrong with the server: list again at once
+        pause = self._backoff.seconds(self.failures, random.random())  # noqa: S311 - spreads load
+        return max(pause, error.retry_after or 0.0)
+
+    def start_over(self) -> None:
+        """The server may be another one now: its versions mean nothing here, so list again before following on."""
+        self._position = None
+        self._cache.forget_versions()
+
+    async def _relist(self) -> int:
+        page = await self._source.page(None)
+        version = version_of({"metadata": {"resourceVersion": page.resource_version}})
+        self._check_fresh(version)
+        seen: set[Key] = set()
+        while True:
+            for raw in page.items:
+                seen.add(key_of(raw))
+                self._cache.upsert(raw)
+            if page.more is None:
+                break
+            page = await self._source.page(page.more)
+        self._cache.keep_only(seen, version)
+        return version
+
+    def _check_fresh(self, version: int) -> None:
+        if version >= self._cache.newest:
+            self._stale_lists = 0
+            return
+        self._stale_lists += 1
+        if self._stale_lists < STALE_LISTS_BEFORE_BELIEVING:
+            raise Unavailable(f"the list is as of version {version}, older than {self._cache.newest} seen before")
+        self._stale_lists = 0
+        self._cache.forget_versions()
+
+    def _take(self, event: WatchEvent) -> int:
+        version = version_of(event.object)
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                self._cache.upsert(event.object)
+            case "DELETED":
+                self._cache.remove(event.object)
+            case "BOOKMARK" if self._position is not None and version < self._position:
+                raise Expired("the server's history went back")
+        return version
+
+    def _was_steady(self) -> bool:
+        since, self._following_since = self._following_since, inf
+        return time.monotonic() - since > _STEADY_SECONDS
+
+    def _healthy(self) -> None:
+        if self.error is None and self.synced.is_set():
+            return
+        if self.error is not None:
+            log.info("watch resumed", kind=str(self._source))
+        self.error = None
+        self.synced.set()
+        if self.on_connected is not None:
+            self.on_connected()
+
+
+def _too_large(error: KubeError) -> bool:
+    return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)

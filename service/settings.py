@@ -1,0 +1,288 @@
+"""Everything that can be set: from the environment and from flags, read in this one place and nowhere else."""
+
+import argparse
+import re
+import socket
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
+
+from pydantic import AliasChoices, AwareDatetime, BeforeValidator, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from crds.providers import (
+    DEFAULT_BOOTSTRAP_GROUPS,
+    DEFAULT_INFRASTRUCTURE_GROUPS,
+    DEFAULT_REFUSED_KINDS,
+    ProviderPolicy,
+)
+from service.clock import Clock, SimulatedClock, SystemClock
+from service.sharding import LeaseTimes
+from webhooks.configuration import MUTATING_NAME, VALIDATING_NAME
+
+PREFIX: Final = "FIVESPOT_"
+POD_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+DEFAULT_NAMESPACE: Final = "5spot-system"
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+def _split(given: object) -> object:
+    return tuple(part.strip() for part in given.split(",") if part.strip()) if isinstance(given, str) else given
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class InvalidSettingsError(ValueError):
+    """A setting that cannot be used; the message names it and says where it came from."""
+
+
+def _own_namespace() -> str:
+    return POD_NAMESPACE_FILE.read_text().strip() if POD_NAMESPACE_FILE.exists() else DEFAULT_NAMESPACE
+
+
+class Settings(BaseSettings):
+    """Settings of `5spot run`. A flag wins over the environment, the environment over the default."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, populate_by_name=True, extra="ignore")
+
+    bind_address: str = Field("::", description="Address to listen on; `::` is every address, IPv4 too.")
+    webhook_port: Port = Field(9443, description="Port of the admission webhooks (TLS); 0 takes a free one.")
+    health_port: Port = Field(8081, description="Port of /health and /ready; 0 takes a free one.")
+    metrics_port: Port = Field(8080, description="Port of /metrics; 0 takes a free one.")
+
+    kubeconfig: Path | None = Field(
+        None,
+        validation_alias=AliasChoices(f"{PREFIX}KUBECONFIG", "KUBECONFIG"),
+        description="Kubeconfig of the management cluster; without one, the pod's service account is used.",
+    )
+    context: str | None = Field(None, description="Context in the kubeconfig; default is its current one.")
+    namespace: str = Field(
+        default_factory=_own_namespace,
+        validation_alias=AliasChoices(f"{PREFIX}NAMESPACE", "POD_NAMESPACE"),
+        description="Namespace of the operator itself, for its Secret, Service and leases; default is the pod's own.",
+    )
+    namespaces: Names = Field((), description="Namespaces to watch, separated by commas; none means all.")
+    capi_contract: Literal["auto", "v1beta1", "v1beta2"] = Field(
+        "auto", description="Cluster API contract to use; auto asks the API server."
+    )
+
+    bootstrap_groups: Names = Field(
+        tuple(sorted(DEFAULT_BOOTSTRAP_GROUPS)), description="API groups allowed in bootstrapSpec."
+    )
+    infrastructure_groups: Names = Field(
+        tuple(sorted(DEFAULT_INFRASTRUCTURE_GROUPS)), description="API groups allowed in infrastructureSpec."
+    )
+    refused_kinds: Names = Field(
+        DEFAULT_REFUSED_KINDS, description="Kinds refused within those groups; `*` stands for any text."
+    )
+
+    controller: bool = Field(default=True, description="Whether to run the controller; without it, only webhooks.")
+    webhooks: bool = Field(default=True, description="Whether to serve the admission webhooks.")
+    certificates: Literal["self-managed", "files"] = Field(
+        "self-managed", description="Where the webhooks' certificate comes from: our own CA, or files kept by others."
+    )
+    certificate_file: Path | None = Field(None, description="With certificates=files: the certificate chain (PEM).")
+    key_file: Path | None = Field(None, description="With certificates=files: its private key (PEM).")
+    certificate_secret: str = Field(
+        "5spot-webhook-certificates", description="Secret in which the self-managed CA and certificate are kept."
+    )
+    webhook_service: str = Field(
+        "fivespot-webhook", description="Service through which API servers reach the webhooks."
+    )
+    webhook_hosts: Names = Field(
+        (), description="Further DNS names and IP addresses for the self-managed certificate, such as 127.0.0.1."
+    )
+    validating_configuration: str = Field(
+        VALIDATING_NAME, description="ValidatingWebhookConfiguration whose caBundle is kept right."
+    )
+    mutating_configuration: str = Field(
+        MUTATING_NAME, description="MutatingWebhookConfiguration whose caBundle is kept right."
+    )
+
+    authority_settle_seconds: float = Field(
+        300.0, ge=0, description="How long API servers may take to learn of a new CA before it signs our certificate."
+    )
+    authority_retire_seconds: float = Field(
+        86400.0, ge=0, description="How long an old CA stays trusted after it was replaced."
+    )
+
+    workers: int = Field(16, ge=1, le=256, description="How many ScheduledMachines are worked on at once.")
+    instance_count: int = Field(
+        1,
+        ge=1,
+        le=64,
+        validation_alias=AliasChoices("OPERATOR_INSTANCE_COUNT"),
+        description="Number of shards that the ScheduledMachines are spread over.",
+    )
+    instance_id: int | None = Field(
+        None,
+        ge=0,
+        validation_alias=AliasChoices("OPERATOR_INSTANCE_ID"),
+        description="Shard that this replica prefers; default is the number at the end of the host's name, else 0.",
+    )
+    leases: bool = Field(
+        default=True,
+        description="Whether to act only for shards whose Lease is held; without, this must be the only replica.",
+    )
+    lease_seconds: float = Field(
+        15.0, ge=1, le=600, description="A Lease that was not renewed for this long is taken by another replica."
+    )
+    lease_renew_seconds: float = Field(
+        10.0,
+        gt=0,
+        le=600,
+        description="A replica that could not renew for this long stops acting.",
+    )
+    lease_retry_seconds: float = Field(
+        2.0, gt=0, le=60, description="Pause between renewals of a Lease, and between attempts to get one."
+    )
+    drain_seconds: float = Field(10.0, ge=0, le=600, description="How long the webhooks go on answering after SIGTERM.")
+    stop_seconds: float = Field(
+        20.0, ge=0, le=600, description="How long work in hand may take after SIGTERM before it is abandoned."
+    )
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    log_format: Literal["json", "console"] = Field("json", description="One JSON object a line, or text for people.")
+
+    at: AwareDatetime | None = Field(
+        None, description="Simulated time that schedules start at, RFC 3339; for demonstrations and tests."
+    )
+    speed: float = Field(1.0, gt=0, le=100_000, description="How many times faster than real the simulated time runs.")
+
+    @model_validator(mode="after")
+    def _files_are_named(self) -> Self:
+        if self.certificates == "files" and not (self.certificate_file and self.key_file):
+            raise ValueError("certificates=files needs certificate_file and key_file")
+        if self.instance_id is not None and self.instance_id >= self.instance_count:
+            raise ValueError(f"instance_id must be less than instance_count, {self.instance_count}")
+        if not self.lease_retry_seconds < self.lease_renew_seconds < self.lease_seconds:
+            raise ValueError("lease_retry_seconds must be less than lease_renew_seconds, that less than lease_seconds")
+        return self
+
+    @property
+    def policy(self) -> ProviderPolicy:
+        """What may stand in bootstrapSpec and infrastructureSpec."""
+        return ProviderPolicy(
+            bootstrap_groups=frozenset(self.bootstrap_groups),
+            infrastructure_groups=frozenset(self.infrastructure_groups),
+            refused_kinds=self.refused_kinds,
+        )
+
+    @property
+    def certificate_names(self) -> tuple[str, ...]:
+        """What the self-managed certificate is good for."""
+        service = f"{self.webhook_service}.{self.namespace}.svc"
+        return (service, f"{service}.cluster.local", f"{self.webhook_service}.{self.namespace}", *self.webhook_hosts)
+
+    @property
+    def preferred_shard(self) -> int:
+        """The shard this replica asks for first: as set, or by the ordinal of a StatefulSet's pod."""
+        if self.instance_id is not None:
+            return self.instance_id
+        ordinal = re.search(r"-([0-9]{1,4})$", socket.gethostname())
+        return int(ordinal[1]) % self.instance_count if ordinal else 0
+
+    @property
+    def lease_times(self) -> LeaseTimes:
+        """How long leases are held and sought."""
+        return LeaseTimes(self.lease_seconds, self.lease_renew_seconds, self.lease_retry_seconds)
+
+    def clock(self) -> Clock:
+        """The clock that schedules live by."""
+        if self.at is None and self.speed == 1.0:
+            return SystemClock()
+        return SimulatedClock.starting(self.at or SystemClock().now(), self.speed)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """One flag per setting, its help made of the field's own description."""
+    for name, field in Settings.model_fields.items():
+        flag = f"--{name.replace('_', '-')}"
+        if field.annotation is bool:
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=_help(name, field))
+        else:
+            parser.add_argument(flag, metavar=_metavar(field), default=None, help=_help(name, field))
+
+
+def from_flags(args: argparse.Namespace) -> Settings:
+    """The settings with the flags that were given; raises `InvalidSettingsError` for what cannot be used."""
+    given = {name: getattr(args, name, None) for name in Settings.model_fields}
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise InvalidSettingsError("; ".join(_complaints(error))) from None
+
+
+def variables(name: str, field: FieldInfo) -> tuple[str, ...]:
+    """The environment variables that a setting is read from, the first that is set."""
+    alias = field.validation_alias
+    if isinstance(alias, AliasChoices):
+        return tuple(str(choice) for choice in alias.choices)
+    return (f"{PREFIX}{name.upper()}",)
+
+
+def shown_default(field: FieldInfo) -> str:
+    """A default as a person would write it."""
+    value = field.default
+    if field.default_factory is not None or value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def reference() -> str:
+    """The documentation page that lists every setting; `service.reference` writes it."""
+    head = (
+        "# Settings of `5spot run`\n\n"
+        "A flag wins over the environment, the environment over the default. Where two variables are named, the first "
+        "that is set counts.\n\n"
+        "| flag | environment | default | meaning |\n|---|---|---|---|\n"
+    )
+    return head + "".join(_row(name, field) for name, field in Settings.model_fields.items())
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    default, places = shown_default(field), ", ".join(f"`{variable}`" for variable in variables(name, field))
+    meaning = str(field.description).replace("|", "\\|")
+    return f"| `--{name.replace('_', '-')}` | {places} | {f'`{default}`' if default else ''} | {meaning} |\n"
+
+
+def _complaints(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False, include_context=False):
+        where = str(detail["loc"][0]) if detail["loc"] else ""
+        message = str(detail["msg"]).removeprefix("Value error, ")
+        yield f"{_flag_of(where)}: {message}, not {detail['input']!r}" if where else message
+
+
+def _flag_of(location: str) -> str:
+    for name, field in Settings.model_fields.items():
+        if location == name or location in variables(name, field):
+            return f"--{name.replace('_', '-')} ({' or '.join(variables(name, field))})"
+    return location
+
+
+def _help(name: str, field: FieldInfo) -> str:
+    default = shown_default(field)
+    tail = f" Default: {default}." if default else ""
+    return f"{field.description}{tail} [{', '.join(variables(name, field))}]".replace("%", "%%")
+
+
+def _metavar(field: FieldInfo) -> str:
+    kind: Any = field.annotation
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    options = [option for option in (get_args(kind) or (kind,)) if option is not type(None)]
+    if Path in options:
+        return "FILE"
+    if datetime in options:
+        return "TIME"
+    return "LIST" if str in options and get_origin(kind) is tuple else _plain_metavar(options)
+
+
+def _plain_metavar(options: list[Any]) -> str:
+    return "N" if int in options or float in options else "TEXT"
