@@ -1,0 +1,130 @@
+{{- define "5spot.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "5spot.fullname" -}}
+{{- $name := include "5spot.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- /* Releases of Kubernetes that are still in use take only names of Services that begin with a letter. */}}
+{{- define "5spot.serviceName" -}}
+{{- $name := include "5spot.fullname" . | replace "5spot" "fivespot" }}
+{{- regexMatch "^[a-z]" $name | ternary $name (printf "s-%s" $name) }}
+{{- end }}
+
+{{- define "5spot.webhookService" -}}
+{{ include "5spot.serviceName" . }}-webhook
+{{- end }}
+
+{{- define "5spot.metricsService" -}}
+{{ include "5spot.serviceName" . }}-metrics
+{{- end }}
+
+{{- define "5spot.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "5spot.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name is needed when serviceAccount.create is false" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "5spot.certificateSecret" -}}
+{{ include "5spot.fullname" . }}-webhook-certificates
+{{- end }}
+
+{{- define "5spot.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "5spot.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "5spot.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "5spot.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: 5spot
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "5spot.image" -}}
+{{- $tag := default .Chart.AppVersion .Values.image.tag }}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else if eq $tag "latest" }}
+{{- fail "image.tag: latest is a different image every day; name a version" }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository $tag }}
+{{- end }}
+{{- end }}
+
+{{- /* Pods: at least one for each shard. */}}
+{{- define "5spot.replicas" -}}
+{{ max (int .Values.replicas) (int .Values.shards) }}
+{{- end }}
+
+{{- define "5spot.selfManaged" -}}
+{{- if and .Values.webhooks.enabled (eq .Values.webhooks.certificates "self-managed") }}true{{ end }}
+{{- end }}
+
+{{- define "5spot.certManager" -}}
+{{- if and .Values.webhooks.enabled (eq .Values.webhooks.certificates "cert-manager") }}true{{ end }}
+{{- end }}
+
+{{- define "5spot.leases" -}}
+{{- if ne (toString (dig "leases" true .Values.settings)) "false" }}true{{ end }}
+{{- end }}
+
+{{- /* Settings of `5spot run`, as environment variables. */}}
+{{- define "5spot.env" -}}
+- name: POD_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+- name: OPERATOR_INSTANCE_COUNT
+  value: {{ .Values.shards | quote }}
+{{- with .Values.watchNamespaces }}
+- name: FIVESPOT_NAMESPACES
+  value: {{ join "," . | quote }}
+{{- end }}
+- name: FIVESPOT_BOOTSTRAP_GROUPS
+  value: {{ join "," .Values.providers.bootstrapGroups | quote }}
+- name: FIVESPOT_INFRASTRUCTURE_GROUPS
+  value: {{ join "," .Values.providers.infrastructureGroups | quote }}
+- name: FIVESPOT_REFUSED_KINDS
+  value: {{ join "," .Values.providers.refusedKinds | quote }}
+- name: FIVESPOT_WEBHOOKS
+  value: {{ .Values.webhooks.enabled | quote }}
+{{- if include "5spot.selfManaged" . }}
+- name: FIVESPOT_CERTIFICATES
+  value: self-managed
+- name: FIVESPOT_CERTIFICATE_SECRET
+  value: {{ include "5spot.certificateSecret" . }}
+- name: FIVESPOT_WEBHOOK_SERVICE
+  value: {{ include "5spot.webhookService" . }}
+- name: FIVESPOT_VALIDATING_CONFIGURATION
+  value: {{ include "5spot.fullname" . }}-validating
+- name: FIVESPOT_MUTATING_CONFIGURATION
+  value: {{ include "5spot.fullname" . }}-mutating
+{{- else if include "5spot.certManager" . }}
+- name: FIVESPOT_CERTIFICATES
+  value: files
+- name: FIVESPOT_CERTIFICATE_FILE
+  value: /certificates/tls.crt
+- name: FIVESPOT_KEY_FILE
+  value: /certificates/tls.key
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- name: FIVESPOT_{{ $name | snakecase | upper }}
+  value: {{ $value | toString | quote }}
+{{- end }}
+{{- end }}

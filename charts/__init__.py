@@ -1,0 +1,1 @@
+"""The Helm chart, and what is made of other parts of the project for it."""
