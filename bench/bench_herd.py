@@ -1,0 +1,119 @@
+"""1,000 machines due at the same instant: how long until all are requested and reported, against a bare client.
+
+The bare client makes the same writes on the same HTTP stack, as many at once as the operator has workers. Both sides
+take turns on a control plane of their own, in which nothing else is at work. Ratios of one run count, not seconds.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import uvloop
+
+from bench import _herd as herd
+from bench._bars import Bars
+from bench._plane import control_plane
+from bench._proc import Spent, Stopwatch
+from local.cluster import Cluster
+from service import app, log
+
+MOST_RATIO = 1.3
+MOST_GROWTH = 5.5
+MOST_EVENT_SECONDS = 60.0
+LARGE = 5
+
+
+@dataclass(frozen=True)
+class Round:
+    """One turn of both sides."""
+
+    bare: Spent
+    ours: Spent
+    with_events: Spent
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.seconds / self.bare.seconds
+
+    def told(self, objects: int) -> str:
+        work = self.ours.cpu / self.bare.cpu
+        return (
+            f"bare client {self.bare.seconds:.2f} s, operator {self.ours.seconds:.2f} s (ratio {self.ratio:.2f}), "
+            f"all Events after {self.with_events.seconds:.1f} s\n"
+            f"  processor time for each: {milliseconds(self.bare, objects)}, {milliseconds(self.ours, objects)} "
+            f"(ratio {work:.2f})"
+        )
+
+
+def milliseconds(spent: Spent, objects: int) -> str:
+    return f"{spent.own / objects * 1000:.1f} + {spent.servers / objects * 1000:.1f} ms of the servers"
+
+
+async def one_round(cluster: Cluster, objects: int, number: int) -> Round:
+    stopwatch = Stopwatch([server.pid for server in cluster.servers if server.pid])
+    async with cluster.client() as client:
+        bare_space, our_space = f"bare-{objects}-{number}", f"ours-{objects}-{number}"
+        bare = await herd.bare_client(client, bare_space, await herd.prepare(client, bare_space, objects), stopwatch)
+        await herd.prepare(client, our_space, objects)
+        ours, with_events = await herd.operator(client, our_space, objects, stopwatch)
+        await herd.check(client, our_space, objects)
+    done = Round(bare, ours, with_events)
+    print(f"{objects} objects, run {number + 1}: {done.told(objects)}", flush=True)
+    return done
+
+
+async def compare(cluster: Cluster, objects: int, runs: int, bars: Bars) -> None:
+    rounds = [await one_round(cluster, objects, number) for number in range(runs)]
+    ratio = statistics.median(each.ratio for each in rounds)
+    bars.at_most(f"{objects} objects, operator against bare client, median of {runs}", ratio, MOST_RATIO, " times")
+    slowest = max(each.with_events.seconds for each in rounds)
+    bars.at_most(f"{objects} objects, until the last Event", slowest, MOST_EVENT_SECONDS, " s", firm=False)
+
+
+async def grow(cluster: Cluster, objects: int, bars: Bars) -> None:
+    """The small herds before and after the large one, so that a server that gets slower with age hits both."""
+    before = await alone(cluster, objects, "before")
+    large = await alone(cluster, LARGE * objects, "large")
+    after = await alone(cluster, objects, "after")
+    growth = large.seconds / statistics.mean((before.seconds, after.seconds))
+    bars.at_most(f"{LARGE * objects} objects against {objects}", growth, MOST_GROWTH, " times")
+
+
+async def alone(cluster: Cluster, objects: int, space: str) -> Spent:
+    stopwatch = Stopwatch([server.pid for server in cluster.servers if server.pid])
+    async with cluster.client() as client:
+        await herd.prepare(client, space, objects)
+        spent, _ = await herd.operator(client, space, objects, stopwatch)
+        await herd.check(client, space, objects)
+    print(f"{objects} objects: {spent.seconds:.2f} s, {milliseconds(spent, objects)} for each", flush=True)
+    return spent
+
+
+def on_fresh_servers(measure: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
+    with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(measure(plane.cluster))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--objects", type=int, default=1000, help="size of the herd (default 1000)")
+    parser.add_argument("--runs", type=int, default=5, help="how many times both sides take turns (default 5)")
+    parser.add_argument("--scale", action="store_true", help=f"only compare with a herd {LARGE} times as large")
+    args = parser.parse_args()
+    bars = Bars()
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
+        # As `5spot run` does: what is logged costs time as well.
+        log.configure("info", "json", nowhere)
+        app.spare_collections()
+        if not args.scale:
+            on_fresh_servers(lambda cluster: compare(cluster, args.objects, args.runs, bars))
+        on_fresh_servers(lambda cluster: grow(cluster, args.objects, bars))
+    bars.settle()
+
+
+if __name__ == "__main__":
+    main()
