@@ -1,0 +1,154 @@
+"""The chart's life in a real cluster: installed, upgraded, removed, installed again."""
+
+import base64
+import json
+import secrets
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crds import names
+from local.binaries import Assets
+from local.cluster import Cluster
+from tests.charts.helm import CHART, RELEASE, Helm, HelmError
+from tests.e2e.manifests import machine
+
+Raw = dict[str, Any]
+CRD = f"{names.PLURAL}.{names.GROUP}"
+WEBHOOKS = ("mutatingwebhookconfiguration/5spot-mutating", "validatingwebhookconfiguration/5spot-validating")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster, and a namespace in it that the release goes to."""
+
+    helm: Helm
+    cluster: Cluster
+    program: Path
+    namespace: str
+
+    def release(self, verb: str, values: Raw | None = None, *flags: str) -> str:
+        words = (verb, RELEASE, str(CHART), f"--namespace={self.namespace}", *flags)
+        return self.helm.run(*words, values=values or {}, kubeconfig=self.cluster.kubeconfig)
+
+    def uninstall(self) -> str:
+        return self.helm.run("uninstall", RELEASE, f"--namespace={self.namespace}", kubeconfig=self.cluster.kubeconfig)
+
+    def manifest(self) -> list[Raw]:
+        """What the release consists of."""
+        words = ("get", "manifest", RELEASE, f"--namespace={self.namespace}")
+        return [each for each in yaml.safe_load_all(self.helm.run(*words, kubeconfig=self.cluster.kubeconfig)) if each]
+
+    def kubectl(self, *words: str, stdin: Any = None) -> str:
+        argv = [str(self.program), f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={self.namespace}", *words]
+        given = json.dumps(stdin) if stdin is not None else None
+        done = subprocess.run(argv, input=given, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def there(self, documents: list[Raw]) -> set[tuple[str, str]]:
+        """Those of the objects that exist."""
+        listing = {"apiVersion": "v1", "kind": "List", "items": documents}
+        out = self.kubectl("get", "-f", "-", "--ignore-not-found", "-o", "json", stdin=listing)
+        found = json.loads(out) if out.strip() else {"items": []}
+        return {identity(each) for each in found.get("items", [found])}
+
+
+def identity(document: Raw) -> tuple[str, str]:
+    return document["kind"], document["metadata"]["name"]
+
+
+@pytest.fixture
+def site(helm: Helm, bare: Cluster, assets: Assets) -> Iterator[Site]:
+    namespace = f"chart-{secrets.token_hex(3)}"
+    made = Site(helm, bare, assets.kubectl, namespace)
+    made.kubectl("create", "namespace", namespace)
+    yield made
+    if RELEASE in helm.run("list", "--short", f"--namespace={namespace}", kubeconfig=bare.kubeconfig).split():
+        made.uninstall()
+    made.kubectl("delete", "crd", CRD, "--ignore-not-found")
+    made.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_an_api_server_would_take_it_all(site: Site):
+    told = site.release("install", {}, "--dry-run=server")
+    assert "5spot release" in told
+    assert f"kubectl delete crd {CRD}" in told
+    assert site.kubectl("get", "crd", CRD, "--ignore-not-found") == ""
+
+
+def test_everything_is_there_after_an_installation_and_gone_after_the_removal_but_for_users_objects(site: Site):
+    site.release("install")
+    installed = site.manifest()
+    assert site.there(installed) == {identity(each) for each in installed}
+    site.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    # The operator does not run here: its webhooks would refuse everything.
+    site.kubectl("delete", *WEBHOOKS)
+    site.kubectl("create", "-f", "-", stdin=machine("mine", infrastructure={"address": "10.0.0.1"}))
+
+    said = site.uninstall()
+
+    assert "CustomResourceDefinition" in said  # helm says that it keeps it
+    assert site.there(installed) == {("CustomResourceDefinition", CRD)}
+    assert site.kubectl("get", "sm", "-o", "name").strip() == f"scheduledmachine.{names.GROUP}/mine"
+
+    site.release("install")
+    assert site.there(installed) == {identity(each) for each in installed}
+    assert site.kubectl("get", "sm", "-o", "name").strip() == f"scheduledmachine.{names.GROUP}/mine"
+
+
+def test_an_upgrade_takes_the_crd_along_and_leaves_the_trust_of_the_webhooks_alone(site: Site):
+    site.release("install", {"replicas": 3, "providers": {"infrastructureGroups": ["old.example.org"]}})
+    trusted = base64.b64encode(site.cluster.authority.pem).decode()
+    patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": trusted}]
+    for webhook in WEBHOOKS:  # as the operator does
+        site.kubectl("patch", webhook, "--type=json", f"--patch={json.dumps(patch)}")
+    assert "old.example.org" in site.kubectl("get", "crd", CRD, "-o", "yaml")
+
+    site.release("upgrade", {"providers": {"infrastructureGroups": ["new.example.org"]}}, "--reset-then-reuse-values")
+
+    crd = site.kubectl("get", "crd", CRD, "-o", "yaml")
+    assert "old.example.org" not in crd
+    assert "new.example.org" in crd
+    assert json.loads(site.kubectl("get", "deployment", RELEASE, "-o", "json"))["spec"]["replicas"] == 3
+    for webhook in WEBHOOKS:
+        assert trusted in site.kubectl("get", webhook, "-o", "yaml")
+
+
+def test_an_upgrade_to_shards_and_back_leaves_one_workload(site: Site):
+    site.release("install")
+    for values, kind in (({"shards": 3}, "StatefulSet"), ({"shards": 1}, "Deployment")):
+        site.release("upgrade", values)
+        left = json.loads(site.kubectl("get", "deployment,statefulset", "-o", "json"))["items"]
+        assert [each["kind"] for each in left] == [kind]
+
+
+def test_a_second_release_that_would_share_the_crd_is_refused_in_words(site: Site):
+    site.release("install")
+    with pytest.raises(HelmError, match="invalid ownership metadata"):
+        site.helm.run(
+            "install", "second", str(CHART), f"--namespace={site.namespace}", kubeconfig=site.cluster.kubeconfig
+        )
+    site.helm.run(
+        "install", "second", str(CHART), f"--namespace={site.namespace}", "--set=crds.install=false",
+        "--dry-run=server", kubeconfig=site.cluster.kubeconfig,
+    )  # fmt: skip
+
+
+def test_the_pods_may_run_where_only_restricted_ones_may(site: Site):
+    site.kubectl("label", "namespace", site.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    for document in site.helm.template({"webhooks": {"certificates": "cert-manager"}}, namespace=site.namespace):
+        if document["kind"] == "Pod":
+            pod = document
+        elif document["kind"] == "Deployment":
+            pod = {"apiVersion": "v1", "kind": "Pod", **document["spec"]["template"]}
+            pod["metadata"]["name"] = "operator"
+            pod["spec"]["serviceAccountName"] = "default"
+        else:
+            continue
+        site.kubectl("create", "--dry-run=server", "-f", "-", stdin=pod)

@@ -1,0 +1,95 @@
+"""Alerts and dashboard speak of metrics that exist, with the labels that they have."""
+
+import json
+import re
+
+import pytest
+
+from service import metrics
+from tests.charts.helm import of_kind, only
+
+SERIES = re.compile(r"\b(fivespot_\w+)(?:\{([^}]*)\})?")
+
+
+def exposed() -> dict[str, set[str]]:
+    """Every series that Prometheus can get from us, with its labels."""
+    found: dict[str, set[str]] = {}
+    for collector, names in metrics.REGISTRY._collector_to_names.items():
+        labels = set(getattr(collector, "_labelnames", ()))
+        served = {name for name in names if f"{name}_total" not in names}
+        found |= {name: labels | ({"le"} if name.endswith("_bucket") else set()) for name in served}
+    process = [family.name for family in metrics.REGISTRY.collect() if "_process_" in family.name]
+    return found | {name: set() for name in process}
+
+
+def queries(helm) -> list[str]:
+    rendered = helm.template({"prometheusRule": {"enabled": True}, "dashboard": {"enabled": True}})
+    rules = only(rendered, "PrometheusRule")["spec"]["groups"][0]["rules"]
+    (board,) = [each for each in of_kind(rendered, "ConfigMap") if "5spot.json" in each["data"]]
+    panels = json.loads(board["data"]["5spot.json"])["panels"]
+    return [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
+
+
+def test_every_metric_exists_with_its_labels(helm):
+    known, asked = exposed(), queries(helm)
+    assert len(asked) > 25
+    for query in asked:
+        series = SERIES.findall(query)
+        assert series, query
+        for name, matchers in series:
+            assert name in known, query
+            assert set(re.findall(r"(\w+)[=!]~?=?\"", matchers)) <= known[name], query
+        grouped = {label.strip() for group in re.findall(r"by \(([^)]*)\)", query) for label in group.split(",")}
+        assert grouped <= set().union(*(known[name] for name, _ in series)), query
+        assert query.count("(") == query.count(")")
+
+
+def test_the_values_of_labels_are_ones_that_occur(helm):
+    results = {
+        "fivespot_evictions_total": {"accepted", "blocked"},
+        "fivespot_drains_total": {"completed", "timed_out", "skipped"},
+    }
+    for query in queries(helm):
+        for name, matchers in SERIES.findall(query):
+            for value in re.findall(r'result="(\w+)"', matchers):
+                assert value in results[name]
+
+
+@pytest.mark.parametrize(
+    "alert",
+    [
+        "FivespotActivationLate", "FivespotDrainBlocked", "FivespotDrainTimedOut", "FivespotCertificateExpiring",
+        "FivespotShardWithoutHolder", "FivespotAbsent", "FivespotObjectsInError", "FivespotClockWrong",
+    ],
+)  # fmt: skip
+def test_each_alert_says_what_is_wrong_and_where_to_read_on(helm, alert):
+    rendered = helm.template({"prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.org/alerts"}})
+    (rule,) = [r for r in only(rendered, "PrometheusRule")["spec"]["groups"][0]["rules"] if r["alert"] == alert]
+    assert rule["labels"]["severity"] in {"warning", "critical"}
+    assert rule["annotations"]["summary"]
+    assert "<no value>" not in str(rule)
+    assert rule["annotations"]["runbook_url"] == f"https://docs.example.org/alerts#{alert.lower()}"
+
+
+def test_limits_are_values(helm):
+    rendered = helm.template({"prometheusRule": {"enabled": True, "lateSeconds": 7, "certificateDays": 2}})
+    text = str(only(rendered, "PrometheusRule"))
+    assert "> 7'" in text
+    assert f"< {2 * 86400}'" in text
+
+
+def test_the_service_monitor_finds_the_metrics_and_nothing_else(helm):
+    rendered = helm.template({"serviceMonitor": {"enabled": True}})
+    wanted = only(rendered, "ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
+    found = [each for each in of_kind(rendered, "Service") if wanted <= each["metadata"]["labels"].items()]
+    assert [each["metadata"]["name"] for each in found] == ["fivespot-metrics"]
+    assert only(rendered, "ServiceMonitor")["spec"]["endpoints"][0]["port"] == found[0]["spec"]["ports"][0]["name"]
+
+
+def test_the_dashboard_has_every_metric_of_ours_but_what_only_debugging_needs(helm):
+    asked = {re.sub(r"_(bucket|total)$", "", name) for query in queries(helm) for name, _ in SERIES.findall(query)}
+    ours = {
+        family.name for family in metrics.REGISTRY.collect()
+        if family.name.startswith("fivespot_") and not family.name.startswith("fivespot_process_")
+    }  # fmt: skip
+    assert ours - asked == {"fivespot_clock_time_seconds", "fivespot_schedule_evaluations"}

@@ -1,0 +1,289 @@
+"""What the chart says; that an API server takes it is test_install.py and test_matrix.py."""
+
+import os
+import re
+import shutil
+from base64 import b64encode
+
+import pytest
+import yaml
+
+from crds import policies
+from crds.providers import ProviderPolicy
+from crds.schema import custom_resource_definition
+from service.settings import Settings, variables
+from tests.charts.helm import CHART, NAMESPACE, HelmError, of_kind, only
+from tests.integration.agents import documents as agent_documents
+from webhooks.configuration import Registration, ServiceRef, manifests
+
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:5spot"
+
+
+@pytest.fixture(scope="module")
+def default(helm):
+    return helm.template()
+
+
+def container(documents):
+    workload = (of_kind(documents, "Deployment") + of_kind(documents, "StatefulSet"))[0]
+    return workload["spec"]["template"]["spec"]["containers"][0]
+
+
+def environment(documents):
+    return {entry["name"]: entry.get("value") for entry in container(documents)["env"]}
+
+
+def without_labels(document):
+    return {**document, "metadata": {"name": document["metadata"]["name"]}}
+
+
+@pytest.mark.parametrize("namespaces", [[], ["team-b", "team-a"]])
+def test_the_webhooks_are_registered_as_the_code_says(helm, namespaces):
+    rendered = helm.template({"watchNamespaces": namespaces})
+    registration = Registration(ServiceRef(NAMESPACE, "fivespot-webhook"), None, namespaces, ACCOUNT)
+    for wanted in manifests(registration):
+        assert without_labels(only(rendered, wanted["kind"])) == without_labels(wanted)
+
+
+def test_the_operator_finds_the_names_of_what_it_keeps_right(helm):
+    rendered = helm.template({"fullnameOverride": "other"})
+    given = environment(rendered)
+    assert (
+        given["FIVESPOT_MUTATING_CONFIGURATION"] == only(rendered, "MutatingWebhookConfiguration")["metadata"]["name"]
+    )
+    validating = only(rendered, "ValidatingWebhookConfiguration")
+    assert given["FIVESPOT_VALIDATING_CONFIGURATION"] == validating["metadata"]["name"] == "other-validating"
+    services = {service["metadata"]["name"] for service in of_kind(rendered, "Service")}
+    assert given["FIVESPOT_WEBHOOK_SERVICE"] in services
+    assert validating["webhooks"][0]["clientConfig"]["service"]["name"] in services
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"settings": {"logLevel": "debug", "leaseSeconds": 20, "capiContract": "v1beta1", "drainSeconds": 1.5}},
+        {"replicas": 1, "settings": {"leases": False}, "webhooks": {"enabled": False}},
+        {"webhooks": {"certificates": "cert-manager"}, "watchNamespaces": ["a", "b"], "shards": 3},
+        {"providers": {"bootstrapGroups": ["kubeadm.example.org"], "refusedKinds": ["*List"]}},
+    ],
+    ids=["default", "settings", "alone", "cert-manager", "providers"],
+)
+def test_every_variable_is_a_setting_with_a_usable_value(helm, monkeypatch, values):
+    given = environment(helm.template(values))
+    known = {name for key, field in Settings.model_fields.items() for name in variables(key, field)}
+    assert set(given) <= known
+    for name in [name for name in os.environ if name in known]:
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value if value is not None else NAMESPACE)
+
+    settings = Settings()
+    assert settings.webhooks is values.get("webhooks", {}).get("enabled", True)
+    assert settings.instance_count == values.get("shards", 1)
+    assert settings.namespaces == tuple(values.get("watchNamespaces", ()))
+    assert settings.log_level == values.get("settings", {}).get("logLevel", "info")
+    assert settings.leases is values.get("settings", {}).get("leases", True)
+    if "providers" in values:
+        assert settings.bootstrap_groups == ("kubeadm.example.org",)
+
+
+@pytest.mark.parametrize(
+    ("values", "policy"),
+    [
+        ({}, ProviderPolicy()),
+        (
+            {"bootstrapGroups": ["b.example.org", "a.example.org"], "infrastructureGroups": ["metal.example.org"]},
+            ProviderPolicy(frozenset({"a.example.org", "b.example.org"}), frozenset({"metal.example.org"})),
+        ),
+        ({"refusedKinds": ["*List", "Root"]}, ProviderPolicy(refused_kinds=("*List", "Root"))),
+    ],
+    ids=["default", "groups", "kinds"],
+)
+def test_the_crd_is_the_one_made_of_the_models_for_these_providers(helm, values, policy):
+    crd = only(helm.template({"providers": values}), "CustomResourceDefinition")
+    assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert crd["spec"] == custom_resource_definition(policy)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("values", "policy"),
+    [
+        ({}, ProviderPolicy()),
+        (
+            {"bootstrapGroups": ["b.example.org", "a.example.org"], "infrastructureGroups": ["metal.example.org"]},
+            ProviderPolicy(frozenset({"a.example.org", "b.example.org"}), frozenset({"metal.example.org"})),
+        ),
+        ({"refusedKinds": ["*List", "Root"]}, ProviderPolicy(refused_kinds=("*List", "Root"))),
+    ],
+    ids=["default", "groups", "kinds"],
+)
+def test_the_policies_are_those_made_of_the_rules_for_these_providers(helm, values, policy):
+    rendered = helm.template({"providers": values, "webhooks": {"enabled": False}})
+    wanted = [document for documents in policies.manifests(policy).values() for document in documents]
+    found = [each for each in rendered if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+def test_the_operators_pods_are_as_restricted_as_pods_can_be(default):
+    pod = only(default, "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert container(default)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container(default)["resources"]["limits"]["memory"]
+
+
+def test_the_probes_ask_where_the_service_answers(default):
+    ports = {port["name"]: port["containerPort"] for port in container(default)["ports"]}
+    defaults = {name: Settings.model_fields[f"{name}_port"].default for name in ("webhook", "health", "metrics")}
+    assert ports == {
+        "webhooks": defaults["webhook"], "health": defaults["health"], "metrics": defaults["metrics"]
+    }  # fmt: skip
+    assert container(default)["livenessProbe"]["httpGet"] == {"path": "/health", "port": "health"}
+    assert container(default)["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "health"}
+
+
+def test_pods_get_the_time_that_an_orderly_stop_takes(default):
+    pod = only(default, "Deployment")["spec"]["template"]["spec"]
+    fields = Settings.model_fields
+    needed = fields["drain_seconds"].default + fields["stop_seconds"].default
+    assert pod["terminationGracePeriodSeconds"] > needed
+
+
+def test_shards_make_a_stateful_set_with_a_pod_for_each(helm):
+    rendered = helm.template({"shards": 5})
+    workload = only(rendered, "StatefulSet")
+    assert of_kind(rendered, "Deployment") == []
+    assert workload["spec"]["replicas"] == 5
+    assert environment(rendered)["OPERATOR_INSTANCE_COUNT"] == "5"
+    assert "OPERATOR_INSTANCE_ID" not in environment(rendered)  # the ordinal in the pod's name says it
+    assert workload["spec"]["serviceName"] in {each["metadata"]["name"] for each in of_kind(rendered, "Service")}
+
+
+def test_one_pod_has_no_budget_that_would_hold_up_a_node(helm):
+    assert of_kind(helm.template({"replicas": 1}), "PodDisruptionBudget") == []
+    assert only(helm.template(), "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+
+
+def test_selectors_find_the_pods(default):
+    labels = only(default, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    selectors = [service["spec"]["selector"] for service in of_kind(default, "Service")]
+    selectors += [
+        only(default, kind)["spec"]["selector"]["matchLabels"] for kind in ("Deployment", "PodDisruptionBudget")
+    ]
+    selectors += [only(default, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]]
+    check = only(default, "Pod")["metadata"]["labels"].items()
+    for selector in selectors:
+        assert selector.items() <= labels
+        assert not selector.items() <= check
+
+
+@pytest.mark.parametrize("release", ["5spot", "prod", "7up"])
+def test_services_begin_with_a_letter_as_older_clusters_ask_for(helm, release):
+    out = helm.run("template", release, str(CHART))
+    for service in of_kind([each for each in yaml.safe_load_all(out) if each], "Service"):
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", service["metadata"]["name"])
+
+
+def test_cert_manager_takes_the_place_of_the_operators_own_certificates(helm):
+    rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
+    certificate = only(rendered, "Certificate")
+    where = f"{NAMESPACE}/{certificate['metadata']['name']}"
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        assert only(rendered, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == where
+    volume = only(rendered, "Deployment")["spec"]["template"]["spec"]["volumes"][0]
+    assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
+    assert certificate["spec"]["issuerRef"] == {"kind": "Issuer", "name": only(rendered, "Issuer")["metadata"]["name"]}
+    given = {
+        "webhooks": {
+            "certificates": "cert-manager",
+            "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "x"}},
+        }
+    }
+    assert of_kind(helm.template(given), "Issuer") == []
+
+
+def test_without_webhooks_there_are_policies_and_nothing_of_webhooks(helm, tmp_path):
+    chart = tmp_path / "5spot"
+    shutil.copytree(CHART, chart)
+    policy = {"apiVersion": "v1", "kind": "Example", "metadata": {"name": "from-the-folder"}}
+    (chart / "files" / "policies").mkdir(exist_ok=True)
+    (chart / "files" / "policies" / "zz-example.yaml").write_text(
+        yaml.safe_dump(policy) + "---\n" + yaml.safe_dump(policy)
+    )
+
+    rendered = helm.template({"webhooks": {"enabled": False}}, chart=chart)
+    assert len(of_kind(rendered, "Example")) == 2
+    assert "fivespot-webhook" not in {each["metadata"]["name"] for each in of_kind(rendered, "Service")}
+    assert not {each["kind"] for each in rendered} & {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+    assert of_kind(helm.template(chart=chart), "Example") == []
+
+
+def test_tenants_are_restricted_on_request_by_rules_that_live_beside_the_operator(helm, tmp_path):
+    chart = tmp_path / "5spot"
+    shutil.copytree(CHART, chart)
+    (chart / "files" / "tenancy").mkdir(exist_ok=True)
+    for name in ("binding", "configmap"):
+        text = f"kind: {name.capitalize()}\nmetadata:\n  name: x\n  namespace: 5spot-system\n"
+        (chart / "files" / "tenancy" / f"{name}.yaml").write_text(text)
+
+    assert of_kind(helm.template(chart=chart), "Binding") == []
+    asked = helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere", chart=chart)
+    assert only(asked, "Binding")["metadata"]["namespace"] == "elsewhere"
+    assert only(asked, "Configmap")["metadata"]["namespace"] == "elsewhere"
+    rules = {"allowedKinds": ["A.b", "C.d"], "allowedAddresses": ["10.0.0.0/8"]}
+    ruled = helm.template({"tenancy": {"enabled": True, "rules": rules}}, namespace="elsewhere", chart=chart)
+    assert of_kind(ruled, "Configmap") == []
+    assert only(ruled, "ConfigMap")["data"] == {"allowedKinds": "A.b\nC.d", "allowedAddresses": "10.0.0.0/8"}
+
+
+def test_the_agent_is_as_in_its_own_manifests_but_for_the_image(helm):
+    rendered = helm.template({"operator": {"enabled": False}, "agent": {"enabled": True}}, namespace="kube-system")
+    wanted = agent_documents()
+    for daemon_set in (only(wanted, "DaemonSet"), only(rendered, "DaemonSet")):
+        daemon_set["spec"]["template"]["spec"]["containers"][0].pop("imagePullPolicy", None)
+    assert sorted(map(str, rendered)) == sorted(map(str, wanted))
+    other = helm.template({"agent": {"enabled": True}, "image": {"repository": "my/5spot", "tag": "9"}})
+    assert only(other, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]["image"] == "my/5spot:9"
+    assert of_kind(other, "Namespace") == []  # the release is in it already
+
+
+def test_cluster_api_gets_the_same_agent_to_hand_on(helm):
+    rendered = helm.template({"agent": {"clusterResourceSets": [{"namespace": "team", "matchLabels": {"a": "b"}}]}})
+    (carried,) = [each for each in of_kind(rendered, "ConfigMap") if each["metadata"]["namespace"] == "team"]
+    objects = [each for each in yaml.safe_load_all(carried["data"]["agent.yaml"]) if each]
+    assert {each["kind"] for each in objects} == {each["kind"] for each in agent_documents()}
+    handed = only(rendered, "ClusterResourceSet")["spec"]
+    assert handed["resources"] == [{"kind": "ConfigMap", "name": carried["metadata"]["name"]}]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"image": {"tag": "latest"}}, "tag"),
+        ({"replica": 3}, "replica"),
+        ({"settings": {"logLevels": "debug"}}, "logLevels"),
+        ({"settings": {"logLevel": "loud"}}, "logLevel"),
+        ({"settings": {"leases": False}}, "one pod only"),
+        ({"shards": 65}, "shards"),
+        ({"watchNamespaces": ["Team A"]}, "watchNamespaces"),
+        ({"serviceAccount": {"create": False}}, "serviceAccount.name is needed"),
+        ({"webhooks": {"certificates": "vault"}}, "certificates"),
+    ],
+)
+def test_values_that_cannot_work_are_refused_by_name(helm, values, why):
+    with pytest.raises(HelmError, match=re.escape(why)):
+        helm.template(values)
+
+
+def test_nothing_is_fetched_by_a_tag_that_moves(helm):
+    digest = "sha256:" + b64encode(b"x" * 24).hex()[:64]
+    for values in ({}, {"agent": {"enabled": True}}, {"shards": 2}):
+        text = yaml.safe_dump_all(helm.template(values))
+        images = re.findall(r"image: (\S+)", text)
+        assert images
+        assert all(re.fullmatch(r"\S+:\d+\.\d+\.\d+", image) for image in images)
+    assert container(helm.template({"image": {"digest": digest}}))["image"] == f"5spot@{digest}"

@@ -1,0 +1,139 @@
+"""Fixtures over the real throw-away control plane: started when first needed, once a session, a namespace a test."""
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crds.schema import custom_resource_definition
+from local import clusters
+from local import helm as local_helm
+from local.binaries import Assets, ensure
+from local.cluster import Audit, Cluster, Options
+from local.plane import ControlPlane
+from local.processes import Keeper
+from local.progress import Progress
+from service.kube.resource import NAMESPACES
+from tests.charts.helm import Helm
+
+# The servers of a test run live for minutes: memory is cheaper than the time their collectors take.
+os.environ.setdefault("GOGC", "400")
+
+LOGS = Path(__file__).parent.parent / ".test-logs"
+LOG_TAIL = 512 * 1024
+KEEPERS: pytest.StashKey[list[Keeper]] = pytest.StashKey()
+
+
+@pytest.fixture(scope="session")
+def assets() -> Assets:
+    """The control plane's binaries, built on first use."""
+    return ensure(Progress())
+
+
+@pytest.fixture(scope="session")
+def helm() -> Helm:
+    """The real helm, built on first use."""
+    return Helm(local_helm.ensure(Progress()))
+
+
+@pytest.fixture(scope="session")
+def small_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A bare cluster, shared: etcd, kube-apiserver and kube-controller-manager, without Cluster API."""
+    with kept(pytestconfig) as keeper, Cluster("small", assets, keeper) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def new_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Callable[..., Cluster]]:
+    """Makes clusters for one test alone, to be stopped, frozen or flagged otherwise; takes `local.cluster.Options`."""
+    with kept(pytestconfig) as keeper:
+        made: list[Cluster] = []
+
+        def make(options: Options | None = None) -> Cluster:
+            made.append(Cluster(f"own-{len(made)}", assets, keeper, options))
+            return made[-1].start()
+
+        yield make
+        for cluster in made:
+            cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def plane(assets: Assets, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """Everything, shared: management and workload cluster, Cluster API, simulated hosts. Freeze nothing of it."""
+    options = Options(definitions=(custom_resource_definition(),), audit=Audit.ACCOUNTS)
+    with kept(pytestconfig) as keeper, ControlPlane(assets, keeper, options) as control_plane:
+        yield control_plane
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A fresh namespace for one test; its deletion goes on in the background.
+
+    With `plane` it is in the management cluster and holds a Cluster `demo` with its kubeconfig Secret; otherwise it is
+    in `small_cluster`.
+    """
+    whole = "plane" in request.fixturenames
+    cluster: Cluster = (
+        request.getfixturevalue("plane").management if whole else request.getfixturevalue("small_cluster")
+    )
+    name = f"test-{secrets.token_hex(4)}"
+    aside(make_namespace(cluster, name, with_cluster=whole))
+    yield name
+    aside(drop_namespace(cluster, name))
+
+
+async def make_namespace(cluster: Cluster, name: str, *, with_cluster: bool) -> None:
+    async with cluster.client() as client:
+        await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": name}})
+        if with_cluster:
+            await clusters.add(client, name)
+
+
+async def drop_namespace(cluster: Cluster, name: str) -> None:
+    async with cluster.client() as client:
+        await client.delete(NAMESPACES, name)
+
+
+def aside(work: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine in a loop of its own, whether or not the test has one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
+
+
+class kept:  # noqa: N801 -- reads as a verb in a with statement
+    """A keeper whose logs are saved when a test fails."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._all = config.stash.setdefault(KEEPERS, [])
+        self._keeper = Keeper()
+
+    def __enter__(self) -> Keeper:
+        self._all.append(self._keeper)
+        return self._keeper
+
+    def __exit__(self, *_: object) -> None:
+        self._all.remove(self._keeper)
+        self._keeper.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report: pytest.TestReport = yield
+    if report.failed:
+        for keeper in item.config.stash.get(KEEPERS, []):
+            save_logs(keeper.directory / "logs", LOGS / re.sub(r"[^\w.-]+", "_", item.nodeid))
+    return report
+
+
+def save_logs(logs: Path, target: Path) -> None:
+    """Copies the end of every log."""
+    target.mkdir(parents=True, exist_ok=True)
+    for log in logs.glob("*.log"):
+        (target / log.name).write_bytes(log.read_bytes()[-LOG_TAIL:])

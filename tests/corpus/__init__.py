@@ -1,0 +1,95 @@
+"""Manifests, valid and invalid, one reason each: a base, and per rule of the design what to change in it."""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Case:
+    """One manifest with what every door should say of it; `old` is set for an update."""
+
+    id: str
+    rule: str
+    manifest: dict[str, Any]
+    valid: bool
+    field: str = ""
+    webhook_only: bool = False
+    old: dict[str, Any] | None = None
+
+
+def load() -> list[Case]:
+    """The whole corpus."""
+    seeds = [Case(f"seed {index}", "seeds", each, valid=True) for index, each in enumerate(_read("seeds.yaml"))]
+    rules = [rule for name in ("schedule.yaml", "fields.yaml", "taints.yaml") for rule in _read(name)]
+    return [Case("base", "base", base(), valid=True), *seeds, *(case for rule in rules for case in _cases(rule))]
+
+
+def base() -> dict[str, Any]:
+    """The smallest allowed manifest."""
+    manifest: dict[str, Any] = _read("base.yaml")
+    return manifest
+
+
+def _read(name: str) -> Any:
+    return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
+
+
+def _cases(rule: dict[str, Any]) -> Iterator[Case]:
+    for kind in ("valid", "invalid"):
+        for number, entry in enumerate(rule.get(kind, ())):
+            yield _case(rule, kind, number, entry)
+
+
+def _case(rule: dict[str, Any], kind: str, number: int, entry: Any) -> Case:
+    told = isinstance(entry, dict) and not entry.keys().isdisjoint({"set", "unset", "value"})
+    more = entry if told else {"value": entry}
+    manifest = base()
+    changes = dict(more.get("set", {}))
+    if "value" in more:
+        changes[rule["at"]] = more["value"]
+    for path, value in changes.items():
+        _put(manifest, path.split("."), _expanded(value))
+    for path in more.get("unset", ()):
+        _drop(manifest, path.split("."))
+    old = {**base(), **rule["old"]} if "old" in rule else None
+    return Case(
+        id=f"{rule['rule']} [{kind} {number}]",
+        rule=rule["rule"],
+        manifest=manifest,
+        valid=kind == "valid",
+        field=more.get("field", ""),
+        webhook_only=more.get("webhook_only", False),
+        old=old,
+    )
+
+
+def _put(target: dict[str, Any], path: list[str], value: Any) -> None:
+    for name in path[:-1]:
+        target = target[name]
+    target[path[-1]] = value
+
+
+def _drop(target: dict[str, Any], path: list[str]) -> None:
+    for name in path[:-1]:
+        target = target[name]
+    del target[path[-1]]
+
+
+def _expanded(value: Any) -> Any:
+    """Spells out long texts and lists: `{repeat: a, times: 64}` and `{items: a, times: 101}`."""
+    if isinstance(value, list):
+        return [_expanded(each) for each in value]
+    if not isinstance(value, dict):
+        return copy.copy(value)
+    if "repeat" in value:
+        return value["repeat"] * value["times"] + value.get("then", "")
+    if "items" in value and "times" in value:
+        return [f"{value['items']}{number}" for number in range(value["times"])]
+    return {key: _expanded(each) for key, each in value.items()}

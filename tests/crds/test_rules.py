@@ -1,0 +1,265 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crds.providers import ProviderPolicy
+from crds.rules import check, read_stored
+from tests.corpus import base
+from tests.crds.machines import machine, scheduled
+
+TAINT = {"key": "kubernetes.io/x", "effect": "NoSchedule"}
+REF = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "worker-machine", "namespace": "default"}
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def fields(manifest, **options):
+    return [violation.field for violation in check(manifest, **options).violations]
+
+
+def test_everything_wrong_is_listed_at_once():
+    manifest = machine(
+        name="w" * 54,
+        schedule={"cron": "@daily", "hoursOfDay": [9], "duration": "1w", "zone": "UTC"},
+        bootstrapSpec={"apiVersion": "apps/v1", "kind": "FooTemplate", "namespace": "kube-system"},
+        priority="50",
+        nodeTaints=[TAINT, {"key": "a", "effect": "x"}, {"key": "a", "effect": "x"}],
+    )
+    assert set(fields(manifest | {"extra": 1})) == {
+        "metadata.name",
+        "extra",
+        "spec.schedule.cron",
+        "spec.schedule.hoursOfDay[0]",
+        "spec.schedule.duration",
+        "spec.schedule.zone",
+        "spec.bootstrapSpec.apiVersion",
+        "spec.bootstrapSpec.kind",
+        "spec.bootstrapSpec.namespace",
+        "spec.bootstrapSpec.spec",
+        "spec.priority",
+        "spec.nodeTaints[0].key",
+        "spec.nodeTaints[1].effect",
+        "spec.nodeTaints[2].effect",
+        "spec.nodeTaints[2]",
+    }
+
+
+def test_a_violation_tells_field_value_and_what_is_allowed():
+    (violation,) = check(machine(priority=300)).violations
+    assert str(violation) == "spec.priority: 300: must be at most 255"
+
+
+def test_an_integer_hour_gets_the_hint_to_quote_it():
+    (violation,) = check(scheduled(hoursOfDay=[9])).violations
+    assert 'put it in quotes, "9"' in violation.message
+
+
+def test_an_unknown_field_is_told_which_ones_are_known():
+    (violation,) = check(scheduled(daysOfWeek=["mon"], timeZone="UTC")).violations
+    assert violation.field == "spec.schedule.timeZone"
+    assert "timezone" in violation.message
+
+
+def test_values_are_shown_bounded_and_without_control_characters():
+    (violation,) = check(machine(clusterName="\x00\n" + "x" * 5000)).violations
+    assert isinstance(violation.value, str)
+    assert len(violation.value) <= 120
+    assert violation.value.startswith(r"\x00\n")
+    assert violation.value.isprintable()
+    assert len(str(violation)) < 400
+
+
+@pytest.mark.parametrize("raw", [None, 7, "text", [], [{}], {}, {"spec": []}, {"metadata": []}, {"spec": {}}])
+def test_anything_at_all_gets_a_verdict(raw):
+    verdict = check(raw)
+    assert not verdict.allowed
+    assert verdict.model is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["spec", "metadata", "status", "kind", "spec.schedule", "spec.schedule.cron"])
+            | st.sampled_from(["spec.nodeTaints", "spec.machineTemplate", "spec.bootstrapSpec", "spec.priority"])
+            | st.sampled_from(["metadata.name", "metadata.labels", "metadata.generateName", "spec.killIfCommands"]),
+            ANY_JSON,
+        ),
+        max_size=3,
+    )
+)
+def test_whatever_stands_anywhere_the_verdict_is_plain_json_and_never_an_exception(changes):
+    manifest = base()
+    for path, value in changes:
+        *parents, last = path.split(".")
+        target = manifest
+        for name in parents:
+            target = target.get(name) if isinstance(target, dict) else None
+        if isinstance(target, dict):
+            target[last] = value
+    verdict = check(manifest, old=base())
+    json.dumps([violation.to_json() for violation in verdict.violations], allow_nan=False)
+    read_stored(manifest)
+
+
+def test_generated_names_leave_room_for_what_the_server_appends():
+    manifest = base()
+    manifest["metadata"] = {"generateName": "g" * 48}
+    assert not fields(manifest)
+    manifest["metadata"] = {"generateName": "g" * 49}
+    assert fields(manifest) == ["metadata.generateName"]
+
+
+def test_a_document_without_namespace_counts_as_default():
+    manifest = base()
+    del manifest["metadata"]["namespace"]
+    manifest["spec"]["bootstrapSpec"]["namespace"] = "default"
+    assert not fields(manifest)
+
+
+def test_metadata_must_make_sense_too():
+    manifest = base()
+    manifest["metadata"] |= {"labels": {"a": 1}, "namespace": "Not A Namespace", "creationTimestamp": None}
+    assert fields(manifest) == ["metadata.labels[a]", "metadata.namespace"]
+
+
+def test_another_version_is_rejected():
+    assert fields(base() | {"apiVersion": "5spot.finos.org/v9"}) == ["apiVersion"]
+
+
+def test_annotations_together_are_bounded_as_everywhere_in_kubernetes():
+    annotations = {f"note-{n}": "ü" * 65_000 for n in range(2)}
+    assert not fields(machine(machineTemplate={"annotations": annotations}))
+    annotations["note-2"] = "x" * 3_000
+    assert fields(machine(machineTemplate={"annotations": annotations})) == ["spec.machineTemplate.annotations"]
+
+
+MANY = 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec", {f"k{n}": 1 for n in range(MANY)}),
+        ("spec.machineTemplate", {"labels": {f"k {n}": 1 for n in range(MANY)}}),
+        ("spec.machineTemplate", {"annotations": dict.fromkeys(map(str, range(MANY)))}),
+        ("spec.nodeTaints", [1] * MANY),
+        ("spec.nodeTaints", [{f"k{n}": 1 for n in range(MANY)}]),
+        ("spec.killIfCommands", [1] * MANY),
+        ("spec.schedule.daysOfWeek", ["x"] * MANY),
+        ("metadata.labels", {f"k {n}": 1 for n in range(MANY)}),
+        ("metadata.finalizers", [1] * MANY),
+        ("more", dict.fromkeys(map(str, range(MANY)))),
+    ],
+)
+def test_a_hundred_thousand_wrong_entries_get_one_answer(path, value):
+    manifest = base()
+    *parents, last = path.split(".")
+    target = manifest
+    for name in parents:
+        target = target[name]
+    target[last] = value
+    assert len(fields(manifest)) == 1
+    assert len(fields(manifest | dict.fromkeys(map(str, range(MANY))), old=base())) >= 1
+
+
+class TestPolicy:
+    def test_the_operator_can_allow_other_groups(self):
+        manifest = machine()
+        manifest["spec"]["infrastructureSpec"]["apiVersion"] = "metal.example.com/v1"
+        assert fields(manifest) == ["spec.infrastructureSpec.apiVersion"]
+        assert not fields(manifest, policy=ProviderPolicy(infrastructure_groups=frozenset({"metal.example.com"})))
+
+    def test_the_operator_can_refuse_other_kinds(self):
+        policy = ProviderPolicy(refused_kinds=("Remote*",))
+        assert fields(machine(), policy=policy) == ["spec.infrastructureSpec.kind"]
+
+    def test_kinds_that_discovery_calls_cluster_scoped_are_refused(self):
+        policy = ProviderPolicy(cluster_scoped=frozenset({("infrastructure.cluster.x-k8s.io", "RemoteMachine")}))
+        (violation,) = check(machine(), policy=policy).violations
+        assert violation.field == "spec.infrastructureSpec.kind"
+        assert "cluster-scoped" in violation.message
+
+
+class TestUpdates:
+    def test_unrelated_changes_pass_where_the_old_object_broke_a_rule_already(self):
+        old = machine(name="w" * 60, nodeTaints=[TAINT], clusterName="Old_Style")
+        new = machine(name="w" * 60, nodeTaints=[TAINT], clusterName="Old_Style", priority=60)
+        verdict = check(new, old=old)
+        assert verdict.allowed
+        assert verdict.model is None
+
+    def test_what_the_update_breaks_itself_is_named(self):
+        old, new = machine(nodeTaints=[TAINT]), machine(nodeTaints=[TAINT], priority=300)
+        assert fields(new, old=old) == ["spec.priority"]
+
+    def test_a_broken_field_changed_to_another_broken_value_is_named(self):
+        assert fields(machine(clusterName="B_B"), old=machine(clusterName="A_A")) == ["spec.clusterName"]
+
+    def test_an_entry_of_a_list_may_move(self):
+        fine = {"key": "fine", "effect": "NoSchedule"}
+        assert not fields(machine(nodeTaints=[fine, TAINT]), old=machine(nodeTaints=[TAINT]))
+
+    def test_one_more_of_a_kind_is_one_too_many(self):
+        second = TAINT | {"effect": "NoExecute"}
+        new = machine(nodeTaints=[TAINT, second])
+        assert fields(new, old=machine(nodeTaints=[TAINT])) == ["spec.nodeTaints[1].key"]
+
+    def test_disabling_passes_where_days_and_cron_stood_together_of_old(self):
+        both = {"cron": "0 9 * * *", "daysOfWeek": ["mon"]}
+        assert not fields(scheduled(**both, enabled=False), old=scheduled(**both))
+
+    def test_touching_one_of_two_fields_that_exclude_each_other_is_judged(self):
+        old = scheduled(cron="0 9 * * *", daysOfWeek=["mon"])
+        assert fields(scheduled(cron="0 9 * * *", daysOfWeek=["tue"]), old=old) == ["spec.schedule.cron"]
+
+    def test_unknown_fields_stored_before_stay(self):
+        assert not fields(machine(future=1, priority=1), old=machine(future=1))
+        assert fields(machine(future=2), old=machine(future=1)) == ["spec.future"]
+
+    def test_an_object_being_deleted_is_never_blocked(self):
+        new = machine(clusterName="moved", priority=-1)
+        new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert check(new, old=machine(status={"machineRef": REF})).allowed
+
+    def test_a_deletion_timestamp_lets_nothing_in_at_creation(self):
+        new = machine(priority=-1)
+        new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert not check(new).allowed
+
+    def test_the_cluster_can_change_as_long_as_there_is_no_machine(self):
+        assert not fields(machine(clusterName="other"), old=machine())
+
+    def test_the_submitted_status_does_not_unlock_the_cluster(self):
+        old, new = machine(status={"machineRef": REF}), machine(clusterName="other", status={"phase": "Inactive"})
+        (violation,) = check(new, old=old).violations
+        assert violation.field == "spec.clusterName"
+        assert "production-cluster" in violation.message
+
+    def test_the_cluster_of_an_object_with_a_machine_cannot_be_broken_either(self):
+        old = machine(status={"machineRef": REF})
+        assert "spec.clusterName" in fields(machine(clusterName=None), old=old)
+
+
+class TestStored:
+    def test_unknown_fields_are_ignored(self):
+        read, verdict = read_stored(machine(future={"a": 1}) | {"more": 1})
+        assert read is not None
+        assert verdict.allowed
+
+    def test_a_broken_status_never_stops_the_controller(self):
+        read, _ = read_stored(machine() | {"status": {"phase": "Nonsense", "inSchedule": True}})
+        assert read is not None
+        assert read.status.phase is None
+        assert read.status.in_schedule is True
+
+    def test_an_invalid_spec_gives_no_object_and_all_the_reasons(self):
+        read, verdict = read_stored(machine(priority=-1, clusterName=""))
+        assert read is None
+        assert {violation.field for violation in verdict.violations} == {"spec.priority", "spec.clusterName"}

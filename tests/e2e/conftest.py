@@ -1,0 +1,52 @@
+"""Fixtures of the end-to-end tests: the operator at nine on a Friday, when the window of the test manifests opens."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from local.binaries import Assets
+from local.plane import ControlPlane
+from service.kube.client import Client
+from service.kube.resource import SCHEDULED_MACHINES
+from tests import accounts
+from tests.accounts import Account
+from tests.charts.helm import Helm
+from tests.e2e.manifests import NINE
+from tests.e2e.operator import Operator, operating
+from tests.e2e.workload import WorkloadSide
+
+
+@pytest.fixture(scope="session")
+def account(plane: ControlPlane, helm: Helm, assets: Assets) -> Account:
+    """Who operators are in these tests: the chart's ServiceAccount with the chart's ClusterRole."""
+    return accounts.install(helm, plane.management, assets.kubectl)
+
+
+@pytest.fixture
+async def management(plane: ControlPlane, namespace: str, account: Account) -> AsyncIterator[Client]:
+    """The test's own connection; afterwards nothing of ours keeps the namespace from going.
+
+    It fails if the operator asked for something that the chart's roles do not grant.
+    """
+    log = account.log()
+    async with plane.management.client() as client:
+        yield client
+        assert log.refused() == []
+        for left in await client.list(SCHEDULED_MACHINES, namespace=namespace):
+            body = {"metadata": {"finalizers": None}}
+            await client.patch(SCHEDULED_MACHINES, left["metadata"]["name"], body, namespace=namespace)
+
+
+@pytest.fixture
+async def op(management: Client, namespace: str) -> AsyncIterator[Operator]:
+    async with operating(management, namespace, NINE) as operator:
+        yield operator
+
+
+@pytest.fixture
+async def workload(plane: ControlPlane) -> AsyncIterator[WorkloadSide]:
+    """The cluster that the machines join."""
+    async with plane.workload.client() as client:
+        side = WorkloadSide(client)
+        yield side
+        await side.let_all_go()

@@ -1,0 +1,17 @@
+"""Fixtures of the integration tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from local.binaries import Assets
+from local.cluster import Cluster
+from tests.conftest import kept
+from tests.integration.replicas import audited_cluster
+
+
+@pytest.fixture(scope="session")
+def audited(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A cluster that logs every write, with the CRDs of Cluster API but without its controllers; shared."""
+    with kept(pytestconfig) as keeper, audited_cluster(assets, keeper) as cluster:
+        yield cluster

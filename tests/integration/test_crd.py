@@ -1,0 +1,192 @@
+"""The generated CRD on a real API server: accepted, helpful to kubectl users, kind to objects older than its rules."""
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from crds.defaults import defaulted
+from crds.generate import CRD_FILE, ROOT
+from crds.schema import COLUMNS, WIDE_COLUMNS
+from local.binaries import Assets
+from local.cluster import Cluster
+from service.kube.client import Client, PatchKind
+from service.kube.errors import Invalid
+from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES
+from tests.corpus import base
+from tests.integration.api_door import crd, moved, served, stored, try_create
+from tests.waiting import until
+
+RULES = "x-kubernetes-validations"
+
+
+def kubectl(assets: Assets, cluster: Cluster, *arguments: str) -> str:
+    command = [assets.kubectl, f"--kubeconfig={cluster.kubeconfig}", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+async def create(client: Client, namespace: str, **spec: Any) -> dict[str, Any]:
+    manifest = base()
+    manifest["spec"] |= spec
+    return await client.create(SCHEDULED_MACHINES, moved(manifest, namespace), namespace=namespace)
+
+
+async def merge(client: Client, machine: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    metadata = machine["metadata"]
+    return await client.patch(SCHEDULED_MACHINES, metadata["name"], patch, namespace=metadata["namespace"])
+
+
+def test_kubectl_applies_it_without_a_warning(assets: Assets, small_cluster: Cluster) -> None:
+    file = str(ROOT / CRD_FILE)
+    kubectl(assets, small_cluster, "apply", "--server-side", "--force-conflicts", "--warnings-as-errors", "-f", file)
+
+
+async def test_its_schema_is_structural(small_cluster: Cluster) -> None:
+    async with served(small_cluster) as client:
+        found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, crd()["metadata"]["name"])
+    conditions = {condition["type"]: condition["status"] for condition in found["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+
+
+async def test_it_defaults_as_the_webhook_does_but_for_what_depends_on_other_fields(
+    small_cluster: Cluster, namespace: str
+) -> None:
+    async with served(small_cluster) as client:
+        made = await create(client, namespace)
+    by_webhook = defaulted(moved(base(), namespace))
+    assert made["spec"] == by_webhook["spec"]
+
+
+async def test_null_means_absent(small_cluster: Cluster, namespace: str) -> None:
+    nothing = dict.fromkeys(("priority", "killIfCommands", "machineTemplate", "nodeTaints", "gracefulShutdownTimeout"))
+    async with served(small_cluster) as client:
+        made = await create(client, namespace, **nothing)
+    assert made["spec"]["priority"] == 50
+    assert made["spec"]["gracefulShutdownTimeout"] == "5m"
+    assert made["spec"]["nodeTaints"] == []
+
+
+async def test_a_provider_spec_is_passed_through_unchanged(small_cluster: Cluster, namespace: str) -> None:
+    payload = {"files": [{"path": "/a", "mode": 0o644}], "deep": {"er": {"est": None}}, "on": True, "text": "x\ty"}
+    envelope = base()["spec"]["bootstrapSpec"] | {"spec": payload}
+    async with served(small_cluster) as client:
+        made = await create(client, namespace, bootstrapSpec=envelope)
+    assert made["spec"]["bootstrapSpec"]["spec"] == payload
+
+
+async def test_a_submitted_status_is_ignored(small_cluster: Cluster, namespace: str) -> None:
+    manifest = moved(base(), namespace) | {"status": {"phase": "Active"}}
+    async with served(small_cluster) as client:
+        made = await client.create(SCHEDULED_MACHINES, manifest, namespace=namespace)
+    assert "status" not in made
+
+
+async def test_kubectl_get_fits_a_terminal_and_shows_the_columns_of_the_design(
+    assets: Assets, small_cluster: Cluster, namespace: str
+) -> None:
+    status = {
+        "phase": "EmergencyRemove",
+        "machinePhase": "Provisioning",
+        "inSchedule": False,
+        "nextActivation": "2026-03-08T07:00:00Z",
+        "nodeRef": {"name": "worker-1"},
+    }
+    async with served(small_cluster) as client:
+        await stored(client, base() | {"status": status}, namespace)
+    shown = kubectl(assets, small_cluster, "get", "sm", "-n", namespace)
+    wide = kubectl(assets, small_cluster, "get", "sm", "-n", namespace, "-o", "wide")
+    usual, all_columns = (text.splitlines()[0].split() for text in (shown, wide))
+    assert usual == ["NAME", *(name.upper() for name, *_ in COLUMNS)]
+    assert all_columns == [*usual, *(name.upper() for name, *_ in WIDE_COLUMNS)]
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "2026-03-08T07:00:00Z" in shown
+    assert "<invalid>" not in wide
+    assert '["mon-fri"]' in wide
+
+
+@pytest.mark.parametrize("field", ["spec.schedule.hoursOfDay", "spec.nodeTaints.effect", "status.nextCleanup"])
+async def test_kubectl_explain_has_something_to_say(assets: Assets, small_cluster: Cluster, field: str) -> None:
+    async with served(small_cluster):
+        pass
+    explained = kubectl(assets, small_cluster, "explain", f"scheduledmachines.{field}", "--output=plaintext-openapiv2")
+    assert "<empty>" not in explained
+
+
+async def test_two_appliers_own_their_taints_side_by_side(small_cluster: Cluster, namespace: str) -> None:
+    async with served(small_cluster) as client:
+        for manager, key in (("one", "a"), ("two", "b")):
+            manifest = moved(base(), namespace)
+            manifest["spec"]["nodeTaints"] = [{"key": key, "effect": "NoSchedule"}]
+            made = await client.patch(
+                SCHEDULED_MACHINES,
+                "worker",
+                manifest,
+                kind=PatchKind.APPLY,
+                namespace=namespace,
+                field_manager=manager,
+                force=True,
+            )
+    assert [taint["key"] for taint in made["spec"]["nodeTaints"]] == ["a", "b"]
+
+
+async def test_an_object_older_than_the_rules_can_still_be_changed_elsewhere(
+    small_cluster: Cluster, namespace: str
+) -> None:
+    both = {"cron": "0 9 * * *", "daysOfWeek": ["mon"]}
+    async with served(small_cluster) as client:
+        await install(client, without_rules(crd()))
+        manifest = moved(base(), namespace)
+        manifest["metadata"]["name"] = "w" * 60
+        manifest["spec"] |= {"schedule": both, "clusterName": "prod", "nodeTaints": []}
+        old = await client.create(SCHEDULED_MACHINES, manifest, namespace=namespace)
+        await install(client, crd())
+
+        await merge(client, old, {"metadata": {"finalizers": ["example.com/x"]}})
+        changed = await merge(client, old, {"spec": {"schedule": {"enabled": False}, "priority": 60}})
+        assert changed["spec"]["schedule"]["enabled"] is False
+        await merge(client, old, {"metadata": {"finalizers": []}})
+        with pytest.raises(Invalid):
+            await merge(client, old, {"spec": {"clusterName": "Not Allowed"}})
+
+
+async def test_a_broken_field_of_old_blocks_no_other_one(small_cluster: Cluster, namespace: str) -> None:
+    async with served(small_cluster) as client:
+        await install(client, without_rules(crd()))
+        old = await create(client, namespace, clusterName="Old_Style", nodeTaints=[TAINT], schedule={"cron": "@daily"})
+        await install(client, crd())
+        changed = await merge(client, old, {"spec": {"schedule": {"enabled": False}, "killSwitch": True}})
+    assert changed["spec"]["killSwitch"] is True
+
+
+TAINT = {"key": "kubernetes.io/x", "effect": "NoSchedule"}
+
+
+async def install(client: Client, definition: dict[str, Any]) -> None:
+    """Replace the CRD and wait until objects are judged by it: the server takes a new schema up a little later."""
+    name = definition["metadata"]["name"]
+    await client.patch(CUSTOM_RESOURCE_DEFINITIONS, name, definition, kind=PatchKind.APPLY, force=True)
+    strict = definition == crd()
+    await until(lambda: enforces_rules(client, expected=strict))
+
+
+async def enforces_rules(client: Client, *, expected: bool) -> bool:
+    probe = base()
+    probe["spec"]["clusterName"] = "Not Allowed"
+    try:
+        await try_create(client, probe, "default")
+    except Invalid:
+        return expected
+    return not expected
+
+
+def without_rules(schema: Any) -> Any:
+    """The CRD as it may have been before there were rules."""
+    if isinstance(schema, list):
+        return [without_rules(each) for each in schema]
+    if isinstance(schema, dict):
+        dropped = {RULES, "pattern", "maxLength", "minLength"}
+        return {key: without_rules(value) for key, value in schema.items() if key not in dropped}
+    return schema

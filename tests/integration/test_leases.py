@@ -1,0 +1,262 @@
+"""Replicas that compete for shards on a real API server; their leases are short, so that losing one takes seconds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from service.fence import Fence, boottime
+from service.kube.client import Client
+from service.kube.resource import LEASES
+from service.leases import Leases, Listener
+from service.sharding import LeaseTimes, Shard
+from tests.conftest import drop_namespace, make_namespace
+from tests.integration.wires import wire
+from tests.waiting import until
+
+TIMES = LeaseTimes(duration=4.0, deadline=2.4, retry=0.4)
+SLACK = 5.0
+"""What fail-over may take beyond the duration of a lease."""
+
+
+@dataclass
+class Seen:
+    """Who held what and from when to when, over all replicas of a test."""
+
+    spans: list[tuple[Shard, str, float, float]] = field(default_factory=list)
+
+    def overlaps(self):
+        """Pairs of spans in which two replicas acted for one shard, or for different numbers of shards."""
+        by_time = [(one, other) for one in self.spans for other in self.spans if one[1] < other[1]]
+        return [(one, other) for one, other in by_time if _clash(one, other)]
+
+
+def _clash(one, other):
+    rivals = one[0] == other[0] or one[0].count != other[0].count
+    return rivals and max(one[2], other[2]) < min(one[3], other[3])
+
+
+class SuspendableClock:
+    """Runs on; what it skips is the time that the machine was suspended."""
+
+    def __init__(self):
+        self.suspended = 0.0
+
+    def __call__(self):
+        return boottime() + self.suspended
+
+
+class Member:
+    """One replica, without a controller: it only holds shards."""
+
+    def __init__(self, client, namespace, name, count, preferred, seen):
+        self.name, self.client, self.seen = name, client, seen
+        self.clock = SuspendableClock()
+        self.fence = Fence(count, self.clock)
+        self.since = {}
+        self.leases = Leases(
+            client,
+            self.fence,
+            Listener(self._acquired, self._lost),
+            namespace=namespace,
+            preferred=preferred,
+            times=TIMES,
+            identity=name,
+            clock=self.clock,
+        )
+        self.task = asyncio.create_task(self.leases.run())
+
+    @property
+    def held(self):
+        return {shard.number for shard in self.leases.held if self.fence.holds(shard)}
+
+    def _acquired(self, shard):
+        self.since[shard] = boottime()
+
+    def _lost(self, shard):
+        self.seen.spans.append((shard, self.name, self.since.pop(shard), boottime()))
+
+    async def crash(self):
+        """Ends without a farewell."""
+        self.task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.task
+
+    async def stop(self):
+        """Ends as after SIGTERM."""
+        await self.leases.release()
+        await self.crash()
+
+
+class Group:
+    def __init__(self, cluster, namespace):
+        self.cluster, self.namespace = cluster, namespace
+        self.seen, self.members = Seen(), []
+        self.clients = AsyncExitStack()
+
+    async def join(self, name, *, count=1, preferred=0, url=None):
+        token = self.cluster.access.tokens["admin"]
+        client = Client.from_inline(url or self.cluster.url, ca=self.cluster.authority.pem, token=token)
+        await self.clients.enter_async_context(client)
+        member = Member(client, self.namespace, name, count, preferred, self.seen)
+        self.members.append(member)
+        return member
+
+    def served(self, count):
+        """Whether every shard is held by exactly one."""
+        held = [number for member in self.members for number in member.held if member.fence.count == count]
+        return sorted(held) == list(range(count))
+
+
+@pytest.fixture
+async def group(small_cluster, namespace) -> AsyncIterator[Group]:
+    found = Group(small_cluster, namespace)
+    async with found.clients:
+        yield found
+        for member in found.members:
+            await member.crash()
+        assert found.seen.overlaps() == []
+
+
+@asynccontextmanager
+async def measured():
+    spent = []
+    started = boottime()
+    yield spent
+    spent.append(boottime() - started)
+
+
+async def test_one_of_two_holds_the_only_shard(group):
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    two = await group.join("two")
+    await asyncio.wait_for(two.leases.book.synced(), 10)
+    await until(lambda: two.leases.book.sight(Shard(0, 1)).wanted_by == "two")
+    assert (one.held, two.held) == ({0}, set())
+
+
+async def test_when_the_holder_crashes_the_other_takes_over_in_time(group):
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    two = await group.join("two")
+    await until(lambda: two.leases.book.sight(Shard(0, 1)))
+    await one.crash()
+    async with measured() as spent:
+        await until(lambda: two.held == {0})
+    assert TIMES.deadline < spent[0] < TIMES.duration + SLACK
+
+
+async def test_a_lease_that_is_given_back_is_taken_at_once(group):
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    two = await group.join("two")
+    await until(lambda: two.leases.book.sight(Shard(0, 1)))
+    await one.stop()
+    async with measured() as spent:
+        await until(lambda: two.held == {0})
+    assert spent[0] < TIMES.duration / 2
+
+
+async def test_a_holder_that_is_cut_off_stops_before_its_lease_ends_and_comes_back_by_itself(group):
+    async with wire(group.cluster.url) as line:
+        one = await group.join("one", url=line.url)
+        await until(lambda: one.held == {0})
+        two = await group.join("two")
+        await until(lambda: two.leases.book.sight(Shard(0, 1)))
+        line.silent = True
+        await until(lambda: two.held == {0})
+        assert one.held == set()
+        line.silent = False
+        line.cut()
+        await two.stop()
+        await until(lambda: one.held == {0})
+
+
+async def test_a_holder_that_was_suspended_knows_it_by_its_clock_alone_and_takes_its_shard_up_again(group):
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    one.clock.suspended += TIMES.deadline
+    assert one.held == set()
+    await until(lambda: len(group.seen.spans) == 1)
+    await until(lambda: one.held == {0})
+
+
+async def test_a_spare_replica_takes_what_is_free_and_hands_it_to_whoever_prefers_it(group):
+    zero = await group.join("zero", count=2, preferred=0)
+    await until(lambda: zero.held == {0, 1})
+    one = await group.join("one", count=2, preferred=1)
+    await until(lambda: (zero.held, one.held) == ({0}, {1}))
+    await one.stop()
+    await until(lambda: zero.held == {0, 1})
+
+
+async def test_the_shard_of_a_replica_that_died_is_served_by_another(group):
+    members = [await group.join(f"m{n}", count=3, preferred=n) for n in range(3)]
+    await until(lambda: all(member.held == {n} for n, member in enumerate(members)))
+    await group.join("spare", count=3, preferred=0)
+    await members[2].crash()
+    await until(lambda: group.served(3))
+
+
+async def test_nobody_acts_for_one_count_while_a_lease_for_another_is_alive(group):
+    old = [await group.join(f"old-{n}", count=3, preferred=n) for n in range(3)]
+    await until(lambda: group.served(3))
+    new = [await group.join(f"new-{n}", count=4, preferred=n) for n in range(4)]
+    for leaving in old:  # as a rolling update stops them; those who are left take over meanwhile
+        await leaving.stop()
+        assert leaving is old[-1] or not any(member.held for member in new)
+        await until(lambda leaving=leaving: leaving is old[-1] or group.served(3))
+    await until(lambda: group.served(4))
+    names = {
+        lease["metadata"]["name"] for lease in await group.members[0].client.list(LEASES, namespace=group.namespace)
+    }
+    assert names == {Shard(n, 4).lease_name for n in range(4)}
+
+
+async def test_the_count_changes_hands_also_when_the_old_ones_crash(group):
+    old = await group.join("old", count=2)
+    await until(lambda: group.served(2))
+    new = await group.join("new", count=3)
+    await until(lambda: new.leases.book.sight(Shard(1, 2)))
+    await old.crash()
+    await until(lambda: new.held == {0, 1, 2})
+
+
+async def test_two_counts_that_start_at_once_agree_on_one(group):
+    pair = [await group.join("two", count=2), await group.join("three", count=3)]
+    await until(lambda: group.served(2) or group.served(3))
+    assert sum(bool(member.held) for member in pair) == 1
+
+
+async def test_a_lease_that_somebody_deletes_is_made_anew_by_its_holder(group):
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    two = await group.join("two")
+    await until(lambda: two.leases.book.sight(Shard(0, 1)))
+    before = (await _lease(group))["metadata"]["uid"]
+    await one.client.delete(LEASES, Shard(0, 1).lease_name, namespace=group.namespace)
+    made = await until(lambda: _lease_unlike(group, before))
+    assert made["spec"]["holderIdentity"] == "one"
+    await until(lambda: one.held == {0})
+
+
+async def test_a_namespace_that_is_missing_is_waited_for(group):
+    absent = Group(group.cluster, f"{group.namespace}-late")
+    async with absent.clients:
+        member = await absent.join("one")
+        await asyncio.wait_for(member.leases.book.synced(), 10)
+        await make_namespace(group.cluster, absent.namespace, with_cluster=False)
+        await until(lambda: member.held == {0})
+        await member.crash()
+    await drop_namespace(group.cluster, absent.namespace)
+
+
+async def _lease(group):
+    return await group.members[0].client.get(LEASES, Shard(0, 1).lease_name, namespace=group.namespace)
+
+
+async def _lease_unlike(group, uid):
+    listed = await group.members[0].client.list(LEASES, namespace=group.namespace)
+    return next((lease for lease in listed if lease["metadata"]["uid"] != uid), None)

@@ -1,0 +1,128 @@
+"""What is watched in the management cluster, on a real API server whose kinds come and go."""
+
+import asyncio
+import secrets
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from crds import names
+from crds.schema import custom_resource_definition
+from local.crds import apply
+from service.kube.discovery import Discovery
+from service.kube.errors import NotFound, Rejected
+from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
+from service.observe.watches import Hooks, Watches
+from service.runtime.key import Key
+from tests.e2e.manifests import machine
+from tests.waiting import until
+
+
+@pytest.fixture
+async def client(small_cluster):
+    async with small_cluster.client() as admin:
+        await apply(admin, custom_resource_definition())
+        yield admin
+
+
+class Heard:
+    """Everything that the watches tell."""
+
+    def __init__(self):
+        self.scheduled, self.clusters, self.children, self.restarts = [], [], [], []
+        self.hooks = Hooks(
+            self.scheduled.append, self.clusters.append, self.children.append, lambda *told: self.restarts.append(told)
+        )
+
+
+@asynccontextmanager
+async def watching(client, namespace):
+    heard = Heard()
+    watches = Watches(client, Discovery(client), heard.hooks, (namespace,))
+    with suppress(asyncio.CancelledError):
+        async with asyncio.TaskGroup() as group:
+            await asyncio.wait_for(watches.start(group), 30)
+            yield watches, heard
+            for task in group._tasks:
+                task.cancel()
+
+
+@pytest.fixture
+async def gadgets(client):
+    """A provider's kind that is not installed yet; gone after the test."""
+    group = f"g{secrets.token_hex(4)}.example.com"
+    resource = Resource(group, "v1", "gadgets", "Gadget")
+    yield resource
+    with suppress(NotFound):
+        await client.delete(CUSTOM_RESOURCE_DEFINITIONS, resource.label)
+
+
+def definition(resource, scope="Namespaced"):
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    words = {"kind": resource.kind, "plural": resource.plural, "singular": "gadget", "listKind": "GadgetList"}
+    versions = [{"name": resource.version, "served": True, "storage": True, "schema": schema}]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.label},
+        "spec": {"group": resource.group, "scope": scope, "names": words, "versions": versions},
+    }
+
+
+async def test_without_cluster_api_everything_else_is_complete(client, namespace):
+    async with watching(client, namespace) as (watches, _):
+        assert watches.is_synced
+        assert (watches.contract, watches.machines, watches.clusters) == (None, None, None)
+
+
+async def test_a_scheduled_machine_is_found_by_its_cluster_and_its_phase(client, namespace):
+    async with watching(client, namespace) as (watches, heard):
+        await client.create(SCHEDULED_MACHINES, machine("desk", infrastructure={"address": "a"}), namespace=namespace)
+        key = Key(namespace, "desk")
+        await until(lambda: key in watches.scheduled)
+        assert heard.scheduled[0].key == key
+        assert watches.scheduled.keys_by("cluster", "demo") == {key}
+        assert watches.scheduled.keys_by("phase", "Pending") == {key}
+
+
+async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carries_our_label(client, namespace, gadgets):
+    async with watching(client, namespace) as (watches, heard):
+        assert await watches.kind(gadgets.api_version, gadgets.kind) is None
+        with pytest.raises(NotFound, match="not served"):
+            await watches.resolve(gadgets.api_version, gadgets.kind)
+        groups = []
+        watches.listen_to_definitions(groups.append)
+        await apply(client, definition(gadgets))
+        await until(lambda: gadgets.group in groups)
+
+        await until(lambda: served(watches, gadgets))
+        informer = await watches.kind(gadgets.api_version, gadgets.kind)
+        assert watches.informer_of(gadgets) is informer
+        assert await watches.kind(gadgets.api_version, gadgets.kind) is informer
+        for name, labels in (("theirs", {}), ("ours", {names.LABEL_OWNER: "desk"})):
+            body = {**gadgets.envelope(), "metadata": {"name": name, "labels": labels}}
+            await client.create(gadgets, body, namespace=namespace)
+        await until(lambda: Key(namespace, "ours") in informer)
+        assert [change.key.name for change in heard.children] == ["ours"]
+        assert Key(namespace, "theirs") not in informer
+
+
+async def test_a_kind_that_is_not_namespaced_can_be_no_machines_own(client, namespace, gadgets):
+    async with watching(client, namespace) as (watches, _):
+        await apply(client, definition(gadgets, scope="Cluster"))
+        await until(lambda: refused(watches, gadgets))
+
+
+async def served(watches, resource):
+    return await watches.kind(resource.api_version, resource.kind) is not None
+
+
+async def refused(watches, resource):
+    """Whether it is known by now, and turned down."""
+    try:
+        await watches.resolve(resource.api_version, resource.kind)
+    except NotFound:
+        return False
+    except Rejected as error:
+        return "not namespaced" in error.message
+    raise AssertionError("it was accepted")

@@ -1,0 +1,208 @@
+"""Servers that go away and come back, errors by the dozen, clocks that jump: the work is done all the same, once.
+
+`python -m bench.bench_outages` has the long forms, with a thousand objects, and prints how many requests a second
+they cost. That a workload cluster is away is in tests/e2e/test_workload_clusters.py.
+"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from bench._proxy import busiest, proxy
+from bench._replica import SHORT_LEASES, Crew
+from crds import names
+from local import access
+from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
+from service import controller
+from service.clock import SimulatedClock
+from service.kube.resource import SCHEDULED_MACHINES
+from service.runtime import queue
+from service.runtime.backoff import Backoff
+from tests.conftest import kept
+from tests.e2e.manifests import EIGHT, NINE, SIX, machine
+from tests.integration.guarded import guarded, home
+from tests.integration.replicas import AuditLog, audited_cluster
+from tests.waiting import until
+
+PATIENCE = 90.0
+WRITES_EACH = 4
+"""Bootstrap, infrastructure, Machine and status: what an activation takes."""
+QUIET = 25
+"""Requests in one second while the server is away: a watch for each of a few kinds, a lease, and one that asks."""
+
+
+@pytest.fixture(scope="module")
+def fragile(assets, pytestconfig):
+    """A cluster of our own, to be broken."""
+    with kept(pytestconfig) as keeper, audited_cluster(assets, keeper) as cluster:
+        yield cluster
+
+
+async def herd(client, namespace, objects):
+    """Objects whose window opens at nine."""
+    for number in range(objects):
+        body = machine(f"m{number}", infrastructure={"address": f"{namespace}-{number}"})
+        body["metadata"]["finalizers"] = [names.FINALIZER]
+        await client.create(SCHEDULED_MACHINES, body, namespace=namespace)
+
+
+async def at_rest_before_nine(op, namespace, objects):
+    await herd(op.client, namespace, objects)
+    await until(lambda: op.phases("Inactive") == objects, within=PATIENCE)
+    await op.at_rest()
+    op.requests.clear()
+    op.moments.clear()
+
+
+async def all_served_once(op, namespace, objects):
+    """Waits until all are Active; every object has its three children, and no other children are there."""
+    await until(lambda: op.phases("Active") == objects, within=PATIENCE)
+    await op.at_rest()
+    for resource in (BOOTSTRAPS, HOSTS, MACHINES):
+        assert len(await op.client.list(resource, namespace=namespace)) == objects
+    stored = await op.client.list(SCHEDULED_MACHINES, namespace=namespace)
+    assert {raw["status"]["phase"] for raw in stored} == {"Active"}
+
+
+def nobody_waits_out_a_failure(op):
+    """So that whoever is served at all was not left to a back-off."""
+    op.controller.queue._failures.backoff = Backoff(base=3600.0, cap=3600.0)
+
+
+def acts(op):
+    """Writes but for leases and Events."""
+    return [one for one in op.writes if one.resource not in {"leases", "events"}]
+
+
+def made(op):
+    return [one for one in op.writes if one.resource == "machines" and one.verb == "create"]
+
+
+async def test_a_herd_goes_on_where_it_was_when_the_api_server_is_killed_and_started_again(fragile):
+    async with fragile.client() as admin:
+        tenants, own = await home(admin, "tenants"), await home(admin, "own")
+    async with guarded(fragile, (tenants,), EIGHT, namespace=own) as op:
+        objects = 90
+        nobody_waits_out_a_failure(op)
+        await at_rest_before_nine(op, tenants, objects)
+        op.clock.move_to(NINE)
+        await until(lambda: len(made(op)) > 20, within=PATIENCE)
+        fragile.apiserver.kill()
+        await until(lambda: op.controller.reach.away, within=PATIENCE)
+        left = op.controller.queue.depth
+        assert left > 20, "it was over too soon to tell"
+        await asyncio.sleep(1)  # those in hand find out
+        since = len(op.moments)
+        await asyncio.sleep(2)  # a part of the outage over which it must keep quiet
+        assert busiest(op.moments[since:]) <= QUIET
+        # Each worker holds one more, and the others did not even try.
+        assert op.controller.queue.depth >= left - 16
+        await asyncio.to_thread(fragile.apiserver.started)
+        await all_served_once(op, tenants, objects)
+        assert len(acts(op)) < 1.5 * WRITES_EACH * objects
+
+
+async def test_storage_that_stands_still_for_a_while_delays_and_nothing_else(fragile):
+    async with fragile.client() as admin:
+        tenants, own = await home(admin, "tenants"), await home(admin, "own")
+    async with guarded(fragile, (tenants,), EIGHT, namespace=own) as op:
+        objects = 60
+        await at_rest_before_nine(op, tenants, objects)
+        op.clock.move_to(NINE)
+        await until(lambda: len(made(op)) > 10, within=PATIENCE)
+        fragile.etcd.pause()
+        before = len(op.moments)
+        await asyncio.sleep(2.5)
+        asked = len(op.moments) - before
+        fragile.etcd.resume()
+        assert asked <= 2.5 * QUIET + 32  # each worker one request, or two where the first was just answered
+        await all_served_once(op, tenants, objects)
+        assert len(acts(op)) <= WRITES_EACH * (objects + 16)
+
+
+async def test_with_a_third_of_all_requests_failing_everything_is_done_with_few_requests_more(fragile, tmp_path):
+    async with fragile.client() as admin:
+        tenants, own = await home(admin, "tenants"), await home(admin, "own")
+    async with proxy(fragile, tmp_path) as line, guarded(fragile, (tenants,), EIGHT, url=line.url, namespace=own) as op:
+        objects = 60
+        nobody_waits_out_a_failure(op)
+        await at_rest_before_nine(op, tenants, objects)
+        line.moments.clear()
+        line.failing = 0.3
+        op.clock.move_to(NINE)
+        await until(lambda: len(line.moments) > 3 * objects, within=PATIENCE)
+        line.failing = 0.0
+        await all_served_once(op, tenants, objects)
+        assert len(line.failed) == 5, "not every kind of failure was met"
+        # Three tries of each request at most, and a second look at those that failed nevertheless.
+        assert len(line.moments) < 4 * WRITES_EACH * objects
+
+
+@pytest.fixture
+def quick_looks(monkeypatch):
+    """Real behaviour, with pauses that a test can wait for; nobody tells the queue that the clock was set."""
+    monkeypatch.setattr(queue, "LONGEST_NAP", 0.3)
+    monkeypatch.setattr(controller, "CLOCK_SECONDS", 0.3)
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_a_clock_that_is_set_forward_and_back_by_an_hour_is_followed_by_itself(audited):
+    async with audited.client() as admin:
+        tenants = await home(admin, "tenants")
+    async with guarded(audited, (tenants,), NINE) as op:
+        op.clock.on_move = lambda: None
+        await herd(op.client, tenants, 4)
+        await until(lambda: op.phases("Active") == 4)
+        first = {raw["metadata"]["uid"] for raw in await op.client.list(MACHINES, namespace=tenants)}
+        half_past_five = SIX - timedelta(minutes=30)
+        for moment, phase in ((half_past_five, "Active"), (SIX + timedelta(minutes=30), "Inactive")):
+            op.clock.move_to(moment)
+            await until(lambda phase=phase: op.phases(phase) == 4)
+        await op.at_rest()
+        op.requests.clear()
+        op.clock.move_to(half_past_five)
+        await until(lambda: op.phases("Active") == 4)
+        await op.at_rest()
+        second = {raw["metadata"]["uid"] for raw in await op.client.list(MACHINES, namespace=tenants)}
+        assert len(second) == 4
+        assert not first & second
+        assert len(op.requests) < 4 * 12
+
+
+async def test_a_process_that_was_suspended_over_a_boundary_catches_up_when_it_wakes(audited, pytestconfig):
+    async with audited.client() as admin:
+        tenants, own = await home(admin, "tenants"), await home(admin, "own")
+        with kept(pytestconfig) as keeper:
+            # Twenty minutes a second, so that the hour strikes while it sleeps.
+            clock = SimulatedClock.starting(EIGHT, 1200.0)
+            replica = Crew(audited, keeper, tenants, own, clock, 1, SHORT_LEASES).replica(0)
+            replica.start()
+            await admin.create(SCHEDULED_MACHINES, opening(NINE + timedelta(days=90), "first"), namespace=tenants)
+            await until(lambda: told_all(admin, tenants, "Inactive"), within=PATIENCE)
+            opens = (clock.now() + timedelta(hours=2)).replace(second=0, microsecond=0)
+            await admin.delete(SCHEDULED_MACHINES, "first", namespace=tenants)
+            for name in ("m0", "m1", "m2"):
+                await admin.create(SCHEDULED_MACHINES, opening(opens, name), namespace=tenants)
+            await until(lambda: told_all(admin, tenants, "Inactive"), within=PATIENCE)
+            replica.pause()
+            assert clock.now() < opens, "the machine is too slow for this test"
+            await until(lambda: clock.now() > opens + timedelta(minutes=20))
+            assert not await admin.list(MACHINES, namespace=tenants)
+            audit = AuditLog(audited.audit_log)
+            replica.resume()
+            await until(lambda: told_all(admin, tenants, "Active"), within=PATIENCE)
+            assert len(await admin.list(MACHINES, namespace=tenants)) == 3
+            assert len(audit.by(access.OPERATOR)) <= 2 * 3 * WRITES_EACH
+            replica.kill()
+
+
+def opening(moment, name):
+    """Open for a day from a minute on."""
+    cron = {"cron": f"{moment.minute} {moment.hour} {moment.day} {moment.month} *", "duration": "24h"}
+    return machine(name, infrastructure={"address": f"suspended-{name}"}, schedule=cron)
+
+
+async def told_all(client, namespace, phase):
+    stored = await client.list(SCHEDULED_MACHINES, namespace=namespace)
+    return stored and all((raw.get("status") or {}).get("phase") == phase for raw in stored)

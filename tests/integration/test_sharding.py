@@ -1,0 +1,128 @@
+"""Three controllers share the work on a real API server, and take over from each other."""
+
+import asyncio
+import time
+from contextlib import suppress
+
+import pytest
+
+from local import access
+from local.provider.kinds import BOOTSTRAPS, HOSTS
+from service.app import Shared
+from service.clock import SystemClock
+from service.controller import Controller
+from service.fence import Fence
+from service.kube.resource import SCHEDULED_MACHINES
+from service.runtime.key import Key
+from service.settings import Settings
+from service.sharding import shard_number
+from tests.e2e.manifests import machine
+from tests.integration.replicas import arena
+from tests.waiting import until
+
+PATIENCE = 120.0
+LEASE = 10
+
+
+class Site:
+    """A replica inside the test, with three shards to compete for."""
+
+    def __init__(self, stage, user, preferred):
+        settings = Settings(
+            namespaces=(stage.tenants,), namespace=stage.own, webhooks=False, stop_seconds=1.0,
+            instance_count=3, instance_id=preferred, lease_seconds=LEASE, lease_renew_seconds=8, lease_retry_seconds=1,
+        )  # fmt: skip
+        self.user = user
+        self.client = stage.cluster.client(user)
+        self.shared = Shared(settings=settings, client=self.client, clock=SystemClock())
+        self.controller = Controller(self.shared, Fence(3))
+        self.task = asyncio.create_task(self.controller.run())
+
+    @property
+    def held(self):
+        return {shard.number for shard in self.controller.leases.held}
+
+    async def stop(self):
+        """As after SIGTERM."""
+        self.shared.stopping.set()
+        await asyncio.wait_for(self.task, PATIENCE)
+
+    async def crash(self):
+        self.task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.task
+        await self.client.close()
+
+
+@pytest.fixture
+async def sites(audited):
+    async with arena(audited) as stage:
+        found = [Site(stage, user, n) for n, user in enumerate((access.OPERATOR, access.CAPI, access.PROVIDER))]
+        await until(lambda: [site.held for site in found] == [{0}, {1}, {2}], within=PATIENCE)
+        yield stage, found
+        for site in found:
+            await site.crash()
+
+
+def open_always(numbers):
+    schedule = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
+    for n in numbers:
+        yield machine(f"m{n}", infrastructure={"address": f"host-{n}"}, schedule=schedule)
+
+
+async def statuses(stage):
+    listed = await stage.client.list(SCHEDULED_MACHINES, namespace=stage.tenants)
+    return {raw["metadata"]["name"]: raw.get("status") or {} for raw in listed}
+
+
+async def all_active(stage):
+    found = await statuses(stage)
+    return found if all(status.get("phase") == "Active" for status in found.values()) else None
+
+
+async def test_each_object_is_served_by_the_holder_of_its_shard_alone_and_says_which(sites):
+    stage, found = sites
+    audit = stage.audit()
+    await stage.store(open_always(range(24)))
+    shown = await until(lambda: all_active(stage), within=PATIENCE)
+    assert {status["shard"] for status in shown.values()} == {"0-of-3", "1-of-3", "2-of-3"}
+    for name, status in shown.items():
+        holder = found[shard_number(stage.tenants, name, 3)]
+        assert status["shard"] == f"{shard_number(stage.tenants, name, 3)}-of-3"
+        writers = {write.user for write in audit.read() if write.name.startswith(f"{name}-") or write.name == name}
+        assert writers - {access.ADMIN} == {holder.user}
+
+
+async def test_an_object_that_is_due_while_its_replica_is_dead_is_served_within_lease_and_five_seconds(sites):
+    stage, found = sites
+    died = time.monotonic()
+    await found[2].crash()
+    await stage.store(open_always(range(24)))
+    await until(lambda: all_active(stage), within=PATIENCE)
+    assert time.monotonic() - died < LEASE + 5
+
+
+async def test_a_replica_that_is_stopped_hands_its_objects_over_at_once(sites):
+    stage, found = sites
+    await stage.store(open_always(range(12)))
+    await until(lambda: all_active(stage), within=PATIENCE)
+    await found[1].stop()
+    stopped = time.monotonic()
+    await until(lambda: 1 in found[0].held | found[2].held)
+    assert time.monotonic() - stopped < LEASE / 2
+    assert not any(found[1].controller.fence.owns(Key(stage.tenants, f"m{n}")) for n in range(12))
+    await stage.store(open_always(range(12, 24)))
+    await until(lambda: all_active(stage), within=PATIENCE)
+
+
+async def test_the_caches_that_a_shard_needs_are_warm_before_it_is_taken_over(sites):
+    stage, found = sites
+    await stage.store(open_always(n for n in range(24) if shard_number(stage.tenants, f"m{n}", 3) == 0))
+    await until(lambda: all_active(stage), within=PATIENCE)
+    for site in found[1:]:
+        for kind in (BOOTSTRAPS, HOSTS):
+            await until(lambda kind=kind, site=site: is_warm(site.controller.watches.informer_of(kind)))
+
+
+def is_warm(cache):
+    return cache is not None and cache.is_synced and len(cache) > 0

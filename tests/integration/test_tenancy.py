@@ -1,0 +1,205 @@
+"""The tenancy policy on a real API server: the worked example of its page, and that a mistake in it opens no door."""
+
+import copy
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import yaml
+
+from crds.generate import ROOT
+from local.cluster import Cluster
+from service.kube.client import Client, PatchKind
+from service.kube.errors import Forbidden
+from service.kube.resource import CONFIG_MAPS, NAMESPACES, SCHEDULED_MACHINES
+from tests.corpus import base
+from tests.integration.api_door import moved, served
+from tests.integration.policy_door import KINDS, POLICIES, in_force, refusal
+from tests.waiting import until
+
+Raw = dict[str, Any]
+
+FOLDER = ROOT / "charts" / "5spot" / "files" / "tenancy"
+PAGE = (ROOT / "docs" / "multi-tenancy.md").read_text(encoding="utf-8")
+EXAMPLE = PAGE.split("## A worked example")[1].split("\n## ")[0]
+BLOCKS = re.findall(r"```(yaml|text)\n(.*?)```", EXAMPLE, re.DOTALL)
+SYSTEM = "5spot-system"
+LABEL = {"5spot.finos.org/tenancy": "restricted"}
+APPLIED = {**KINDS, "Namespace": NAMESPACES}
+
+
+def shipped(name: str) -> Raw:
+    document: Raw = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+    return document
+
+
+async def apply(client: Client, manifest: Raw) -> None:
+    metadata = manifest["metadata"]
+    options: Raw = {"kind": PatchKind.APPLY, "namespace": metadata.get("namespace"), "force": True}
+    await client.patch(APPLIED[manifest["kind"]], metadata["name"], manifest, **options)
+
+
+@pytest.fixture
+async def client(small_cluster: Cluster) -> AsyncIterator[Client]:
+    """A cluster with the policy, for as long as it lives: it touches only namespaces that a binding names.
+
+    An API server that has seen the last binding with a ConfigMap go never looks at ConfigMaps again for a new one.
+    """
+    async with served(small_cluster) as found:
+        await apply(found, {**NAMESPACES.envelope(), "metadata": {"name": SYSTEM}})
+        for name in ("policy.yaml", "configmap.yaml", "binding.yaml"):
+            await apply(found, shipped(name))
+        yield found
+
+
+class Tenant:
+    """A namespace under the rules that are shipped, or under others."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client, self.namespace = client, namespace
+
+    async def restrict(self) -> None:
+        await self.client.patch(NAMESPACES, self.namespace, {"metadata": {"labels": LABEL}})
+        await until(lambda: _says(self, machine(infrastructure={"address": "198.51.100.1"}), "must be an IP address"))
+
+    async def settings(self, **data: str) -> None:
+        """Other rules; it takes a moment until they are in force."""
+        await apply(self.client, {**shipped("configmap.yaml"), "data": data})
+
+    async def refused(self, manifest: Raw) -> str:
+        return await refusal(self.client, manifest, self.namespace)
+
+
+@pytest.fixture
+async def tenant(client: Client, namespace: str) -> Tenant:
+    found = Tenant(client, namespace)
+    await found.restrict()
+    return found
+
+
+def machine(*, bootstrap: Raw | None = None, infrastructure: Raw | None = None) -> Raw:
+    manifest = base()
+    manifest["spec"]["bootstrapSpec"]["spec"] |= bootstrap or {}
+    manifest["spec"]["infrastructureSpec"]["spec"] |= infrastructure or {}
+    return manifest
+
+
+async def test_the_worked_example_does_what_its_page_says(client: Client) -> None:
+    (_, rules), (_, allowed), *changes = BLOCKS
+    for each in yaml.safe_load_all(rules):
+        await apply(client, each)
+    good = yaml.safe_load(allowed)
+    cases = [(merged(good, yaml.safe_load(change)), said) for (_, change), (_, said) in pairs(changes)]
+    assert len(cases) == 4
+    await in_force(client, cases[0][0], "team-a")
+
+    assert await refusal(client, good, "team-a") == ""
+    for manifest, said in cases:
+        assert " ".join(said.split()) in await refusal(client, manifest, "team-a")
+    await client.delete(NAMESPACES, "team-a")
+
+
+def pairs(blocks: list[Any]) -> list[tuple[Any, Any]]:
+    return list(zip(blocks[::2], blocks[1::2], strict=True))
+
+
+def merged(manifest: Raw, change: Raw) -> Raw:
+    """A manifest with a change to its spec, as `kubectl patch` would make it."""
+    made = copy.deepcopy(manifest)
+    for envelope, parts in change.items():
+        payload = {**made["spec"][envelope]["spec"], **parts.get("spec", {})}
+        made["spec"][envelope] |= {**parts, "spec": payload}
+    return made
+
+
+async def test_the_rules_as_shipped_let_an_ordinary_machine_in_and_nothing_that_runs_commands(tenant: Tenant) -> None:
+    assert await tenant.refused(base()) == ""
+    assert await tenant.refused(machine(infrastructure={"address": "2001:db8::7"})) == ""
+    for field in ("cloudInit", "files", "preStartCommands", "preK0sCommands", "provisioner", "downloadURL", "args"):
+        assert f"bootstrapSpec.{field}" in await tenant.refused(machine(bootstrap={field: []}))
+    for field in ("pool", "provisionJob", "cleanUpCommands", "providerID", "workingDir"):
+        assert f"infrastructureSpec.{field}" in await tenant.refused(machine(infrastructure={field: "x"}))
+
+
+OUTSIDE = (
+    *("198.51.100.1", "example.com", "192.0.2.10.", "192.0.2.010", "::ffff:192.0.2.10", "192.0.2.10/24", " 192.0.2.10"),
+    *("3221225994", 3221225994, None, "", ["192.0.2.10"], {"ip": "192.0.2.10"}),
+)
+
+
+async def test_an_address_that_is_not_plainly_inside_is_refused(tenant: Tenant) -> None:
+    told = {str(each): await tenant.refused(machine(infrastructure={"address": each})) for each in OUTSIDE}
+    assert not [address for address, said in told.items() if "an address must be an IP address" not in said]
+
+
+async def test_a_namespace_without_the_label_is_not_touched(client: Client, namespace: str) -> None:
+    assert await refusal(client, machine(bootstrap={"cloudInit": "x"}), namespace) == ""
+
+
+async def test_a_stored_object_can_be_edited_but_for_what_providers_get(client: Client, namespace: str) -> None:
+    name = "older-than-the-rules"
+    stored = moved(machine(bootstrap={"cloudInit": "x"}), namespace)
+    stored["metadata"]["name"] = name
+    await client.create(SCHEDULED_MACHINES, stored, namespace=namespace)
+    await Tenant(client, namespace).restrict()
+
+    async def patch(body: Raw, **options: Any) -> None:
+        await client.patch(SCHEDULED_MACHINES, name, body, namespace=namespace, **options)
+
+    await patch({"spec": {"priority": 9, "schedule": {"enabled": False}}, "metadata": {"finalizers": ["a.example/b"]}})
+    await patch({"status": {"phase": "Active"}}, subresource="status")
+    with pytest.raises(Forbidden):
+        await patch({"spec": {"infrastructureSpec": {"spec": {"address": "192.0.2.11"}}}})
+    await patch({"spec": {"bootstrapSpec": {"spec": {"cloudInit": None}}}})
+    await client.delete(SCHEDULED_MACHINES, name, namespace=namespace)
+    await patch({"metadata": {"finalizers": None}})
+
+
+MISTAKES = (
+    ({"allowedAdresses": "192.0.2.0/24"}, "has an unknown setting"),
+    ({"allowedAddresses": "192.0.2.0/24 192.0.2.300/24"}, "has address ranges that are none: 192.0.2.300/24"),
+    ({"forbiddenFields": "cloudInit"}, "names a field wrongly"),
+    ({"forbiddenFields": "bootstrap.cloudInit"}, "names a field wrongly"),
+    ({"addressFields": "infrastructureSpec.a.b.c"}, "names a field wrongly"),
+)
+
+
+async def test_a_mistake_in_the_rules_opens_no_door(tenant: Tenant) -> None:
+    for settings, says in MISTAKES:
+        await tenant.settings(**settings)
+        await until(lambda says=says: _says(tenant, base(), says))
+
+
+async def _says(tenant: Tenant, manifest: Raw, text: str) -> bool:
+    return text in await tenant.refused(manifest)
+
+
+async def test_without_its_rules_nothing_is_let_in(tenant: Tenant) -> None:
+    await tenant.client.delete(CONFIG_MAPS, "5spot-tenancy", namespace=SYSTEM)
+    await until(lambda: tenant.refused(base()))
+
+
+async def test_fields_can_be_forbidden_at_any_of_three_depths_and_addresses_found_at_two(tenant: Tenant) -> None:
+    await tenant.settings(
+        forbiddenFields="bootstrapSpec.cloudInit, bootstrapSpec.provisioner.customUserDataRef bootstrapSpec.a.b.c",
+        addressFields="infrastructureSpec.address infrastructureSpec.network.ip",
+        allowedAddresses="192.0.2.0/24",
+    )
+    await until(lambda: _says(tenant, machine(bootstrap={"a": {"b": {"c": 1}}}), "bootstrapSpec.a.b.c"))
+    assert "bootstrapSpec.cloudInit" in await tenant.refused(machine(bootstrap={"cloudInit": None}))
+    found = await tenant.refused(machine(bootstrap={"provisioner": {"type": "x", "customUserDataRef": {}}}))
+    assert "not allowed in this namespace: bootstrapSpec.provisioner.customUserDataRef (" in found
+    assert await tenant.refused(machine(infrastructure={"network": {"ip": "198.51.100.1"}}))
+    harmless = {"provisioner": {"type": "x"}, "a": {"b": "c"}, "files": [{"cloudInit": 1}], "other": "cloudInit"}
+    assert await tenant.refused(machine(bootstrap=harmless, infrastructure={"network": ["ip"]})) == ""
+
+
+async def test_the_api_server_finds_nothing_odd_in_the_expressions(client: Client) -> None:
+    checked = await until(lambda: _type_checked(client))
+    assert checked["status"]["typeChecking"].get("expressionWarnings", []) == []
+
+
+async def _type_checked(client: Client) -> Raw | None:
+    found = await client.get(POLICIES, "5spot-tenancy")
+    return found if (found.get("status") or {}).get("typeChecking") is not None else None

@@ -1,0 +1,58 @@
+"""A TCP relay in front of a server, whose wire a test can cut, block or leave silent."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+
+class Wire:
+    """Forwards bytes both ways. While `silent`, they are swallowed but connections stay; `cut` closes them all."""
+
+    def __init__(self, url):
+        self._target = urlsplit(url)
+        self._writers = set()
+        self.silent = False
+        self.refusing = False
+        self.connections = 0
+        self.url = ""
+
+    async def accept(self, reader, writer):
+        self.connections += 1
+        if self.refusing:
+            writer.close()
+            return
+        up_reader, up_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        self._writers |= {writer, up_writer}
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(reader, up_writer))
+                group.create_task(self._pump(up_reader, writer))
+        except* OSError:
+            pass
+
+    async def _pump(self, reader, writer):
+        try:
+            while data := await reader.read(65536):
+                if not self.silent:
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            writer.close()
+
+    def cut(self):
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+
+@asynccontextmanager
+async def wire(url):
+    """A wire to `url`, at `wire.url`."""
+    line = Wire(url)
+    server = await asyncio.start_server(line.accept, "127.0.0.1", 0)
+    line.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield line
+    finally:
+        server.close()
+        line.cut()

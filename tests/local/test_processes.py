@@ -1,0 +1,149 @@
+"""Server processes: waited for, explained when they fail, and gone with their owner in every case."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import keeper
+from local.errors import LocalError
+from local.processes import Keeper, Server, StartFailed
+from tests.local.ended import ended
+
+OWNER = """
+import signal
+from local.binaries import ensure
+from local.cluster import Cluster
+from local.processes import Keeper
+from local.progress import Progress
+with Keeper() as keeper, Cluster("doomed", ensure(Progress()), keeper) as cluster:
+    print(keeper.directory, keeper.group, *(server.pid for server in cluster.servers), flush=True)
+    signal.pause()
+"""
+SLEEPER = (sys.executable, "-c", "import signal; print('awake', flush=True); signal.pause()")
+
+
+@pytest.fixture
+def home() -> Iterator[Keeper]:
+    with Keeper() as made:
+        yield made
+
+
+def sleeper(home: Keeper) -> Server:
+    server = Server("sleeper", SLEEPER, home, lambda: "awake" in server.last_lines())
+    return server
+
+
+def test_servers_die_and_their_files_go_when_the_owner_is_killed_outright() -> None:
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        directory, *pids = owner.stdout.readline().split()
+        assert len(pids) == 4
+        assert Path(directory, "doomed", "apiserver.key").exists()
+
+        owner.kill()
+
+        assert [ended(int(pid)) for pid in pids] == [True] * 4
+    assert not Path(directory).exists()
+
+
+def test_a_server_that_was_frozen_dies_with_its_owner_too(home: Keeper) -> None:
+    server = sleeper(home).started()
+    pid = server.pid
+    assert pid is not None
+    server.pause()
+
+    home.close()
+
+    assert ended(pid)
+    server.kill()  # collects it
+
+
+def test_closing_removes_the_directory_and_the_files_that_go_along(tmp_path: Path) -> None:
+    along = tmp_path / "kubeconfig"
+    along.touch()
+    with Keeper([along, tmp_path / "never-written"]) as made:
+        (made.directory / "file").touch()
+    assert not made.directory.exists()
+    assert not along.exists()
+
+
+def test_a_file_that_a_later_owner_has_locked_is_left_to_it(tmp_path: Path) -> None:
+    along = tmp_path / "state"
+    with along.open("w") as later:
+        keeper.fcntl.flock(later, keeper.fcntl.LOCK_EX)
+        Keeper([along]).close()
+        assert along.exists()
+
+
+def test_no_room_for_temporary_files_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "__file__", "/dev/null")  # a keeper that ends without a word
+    with pytest.raises(LocalError, match="set TMPDIR to a folder with room"):
+        Keeper()
+
+
+def test_signals_to_the_terminal_s_process_group_do_not_reach_the_servers(home: Keeper) -> None:
+    server = sleeper(home).started()
+    assert server.pid is not None
+    assert os.getpgid(server.pid) == home.group != os.getpgrp()
+    server.stop()
+
+
+def test_a_server_that_dies_at_start_is_explained_by_its_last_words(home: Keeper) -> None:
+    script = "print('one'); print('cannot open the database'); raise SystemExit(7)"
+    with pytest.raises(StartFailed) as failed:
+        Server("db", [sys.executable, "-c", script], home, lambda: False).started()
+    assert str(failed.value) == (
+        "db died at start (exit code 7); its last log lines:\n  one\n  cannot open the database"
+    )
+
+
+def test_a_server_that_never_gets_ready_is_not_waited_for_for_ever(home: Keeper) -> None:
+    server = Server("slow", SLEEPER, home, lambda: False)
+    server.start()
+    with pytest.raises(StartFailed, match="slow was not ready after 0 s"):
+        server.wait_ready(timeout=0.2)
+    server.kill()
+
+
+def test_a_server_that_ignores_the_request_to_end_is_killed(home: Keeper) -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('awake', flush=True)\n"
+    stubborn = Server("stubborn", [sys.executable, "-c", f"{script}while True: signal.pause()"], home, lambda: False)
+    stubborn.probe = lambda: "awake" in stubborn.last_lines()
+    stubborn.started().stop(grace=0.2)
+    assert stubborn.pid is None
+
+
+def test_a_frozen_server_can_be_stopped(home: Keeper) -> None:
+    server = sleeper(home).started()
+    server.pause()
+    server.stop(grace=5.0)
+    assert server.pid is None
+
+
+def test_all_lives_of_a_server_are_in_one_log(home: Keeper) -> None:
+    server = Server("brief", [sys.executable, "-c", "print('lived')"], home, lambda: server.pid is None)
+    server.started()
+    server.restart()
+    assert server.last_lines() == ["lived", "lived"]
+
+
+def test_the_keeper_outlives_the_thread_that_started_it() -> None:
+    made: list[Keeper] = []
+    thread = threading.Thread(target=lambda: made.append(Keeper()))
+    thread.start()
+    thread.join()
+    assert made[0].directory.is_dir()
+    assert not ended(made[0].group, within=0.2)
+    made[0].close()
+
+
+def test_the_keeper_ignores_the_signals_of_a_closing_terminal(home: Keeper) -> None:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        os.kill(home.group, number)
+    assert not ended(home.group, within=0.2)

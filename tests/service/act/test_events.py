@@ -1,0 +1,79 @@
+"""The recorder of Events, on a real API server."""
+
+import asyncio
+
+import pytest
+
+from service.act import events
+from service.act.events import EventRecorder
+from service.decide.plan import Notice
+from service.decide.world import Identity
+from service.kube.resource import EVENTS
+from tests.waiting import running
+
+
+@pytest.fixture
+async def client(small_cluster):
+    async with small_cluster.client() as admin:
+        yield admin
+
+
+def identity(namespace, name="desk"):
+    return Identity(namespace, name, f"uid-of-{name}", 1, None, finalized=True, paused=False)
+
+
+async def test_an_event_is_stored_as_kubectl_describe_shows_it(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    async with running(recorder.run()):
+        recorder.record(identity(namespace), Notice("DrainTimedOut", "Not all pods left.", warning=True))
+        recorder.record(identity(namespace), Notice("MachineDeleted", "x" * 2000))
+        await asyncio.wait_for(recorder.idle.wait(), 10)
+    stored = {event["reason"]: event for event in await client.list(EVENTS, namespace=namespace)}
+    warning = stored["DrainTimedOut"]
+    assert (warning["type"], warning["note"]) == ("Warning", "Not all pods left.")
+    assert (warning["reportingController"], warning["reportingInstance"]) == ("5spot.finos.org", "pod-1")
+    assert warning["regarding"]["kind"] == "ScheduledMachine"
+    assert (warning["regarding"]["name"], warning["regarding"]["uid"]) == ("desk", "uid-of-desk")
+    assert stored["MachineDeleted"]["type"] == "Normal"
+    assert 1000 < len(stored["MachineDeleted"]["note"].encode()) <= 1024
+
+
+async def test_a_namespace_that_is_gone_does_not_hold_up_the_others(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    async with running(recorder.run()):
+        recorder.record(identity("no-such-namespace"), Notice("Lost", "nobody is left to read it"))
+        recorder.record(identity(namespace), Notice("Kept", "somebody is"))
+        await asyncio.wait_for(recorder.idle.wait(), 10)
+    assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Kept"]
+
+
+async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monkeypatch):
+    monkeypatch.setattr(events, "PATIENCE_SECONDS", 0.4)
+    asked = []
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: asked.append(1) or True)
+    async with running(recorder.run()):
+        recorder.record(identity(namespace), Notice("Late", "but told"))
+        await asyncio.wait_for(recorder.idle.wait(), 10)
+    assert len(asked) > 1
+    assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Late"]
+
+
+async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    async with running(recorder.run()):
+        recorder.record(identity(namespace), Notice("Quoted", "first\nNormal  Forged  \x1b[31mred\u202e"))
+        recorder.record(identity(namespace), Notice("Long", "語" * 1024))
+        await asyncio.wait_for(recorder.idle.wait(), 10)
+    notes = {event["reason"]: event["note"] for event in await client.list(EVENTS, namespace=namespace)}
+    assert notes["Quoted"] == "first Normal Forged [31mred"
+    assert notes["Long"].startswith("語" * 300)
+
+
+async def test_an_event_that_is_refused_holds_up_nobody(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    async with running(recorder.run()):
+        recorder.record(identity(namespace), Notice("x" * 200, "its reason is too long"))
+        for number in range(8):
+            recorder.record(identity(namespace), Notice("Kept", f"number {number}"))
+        await asyncio.wait_for(recorder.idle.wait(), 10)
+    assert len(await client.list(EVENTS, namespace=namespace)) == 8

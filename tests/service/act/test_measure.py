@@ -1,0 +1,79 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crds.status import Phase, ScheduledMachineStatus
+from service import metrics
+from service.act.measure import measure
+from service.clock import SimulatedClock
+from service.decide import plan as actions
+from service.decide.drain import Drain
+from service.decide.outcome import Blocker, Outcome
+from service.decide.plan import Plan
+from service.decide.world import Pod, Role
+
+NINE = datetime(2026, 3, 6, 9, tzinfo=UTC)
+CREATE = actions.Create(role=Role.MACHINE, manifest={})
+PODS = tuple(Pod("default", name, name, None, mirror=False, finished=False, leaving=False) for name in "abc")
+
+
+def value(metric, suffix="_total", **labels):
+    name = next(iter(metric.describe())).name + suffix
+    return next(
+        (
+            one.value
+            for family in metric.collect()
+            for one in family.samples
+            if (one.name, one.labels) == (name, labels)
+        ),
+        0.0,
+    )
+
+
+def done(action, *, before=None, at=NINE, speed=1.0, plan=None, blockers=()):
+    chosen = plan or Plan(Phase.ACTIVE, "Reason", "message", actions=(action,))
+    clock = SimulatedClock.starting(at, speed)
+    measure(before or ScheduledMachineStatus(), chosen, Outcome(done=(action,), blockers=blockers), clock)
+
+
+def test_how_late_a_machine_was_asked_for_counts_from_the_boundary_in_real_seconds():
+    count, total = (value(metrics.ACTIVATION_LATENESS, suffix) for suffix in ("_count", "_sum"))
+    announced = ScheduledMachineStatus(next_activation=NINE - timedelta(minutes=10))
+    done(CREATE, before=announced, speed=60)
+    assert value(metrics.ACTIVATION_LATENESS, "_count") == count + 1
+    assert value(metrics.ACTIVATION_LATENESS, "_sum") - total == pytest.approx(10, abs=1)
+
+
+@pytest.mark.parametrize("announced", [None, NINE + timedelta(days=1)], ids=["a new object", "an edit"])
+def test_a_machine_that_no_boundary_called_for_is_not_late(announced):
+    count = value(metrics.ACTIVATION_LATENESS, "_count")
+    done(CREATE, before=ScheduledMachineStatus(next_activation=announced))
+    assert value(metrics.ACTIVATION_LATENESS, "_count") == count
+
+
+def test_removal_is_late_against_the_end_of_its_window_and_forgetting_a_shutdown_is_not():
+    count = value(metrics.REMOVAL_LATENESS, "_count")
+    announced = ScheduledMachineStatus(next_cleanup=NINE)
+    done(actions.RecordShutdown(started_at=None), before=announced)
+    done(actions.RecordShutdown(started_at=NINE), before=announced)
+    assert value(metrics.REMOVAL_LATENESS, "_count") == count + 1
+
+
+@pytest.mark.parametrize(
+    ("undrained", "drain", "result"),
+    [(True, None, "timed_out"), (False, Drain((), ()), "completed"), (False, None, "skipped")],
+)
+def test_drains_are_counted_by_how_they_ended(undrained, drain, result):
+    (label,) = metrics.DRAINS._labelnames
+    before = value(metrics.DRAINS, **{label: result})
+    delete = actions.Delete(role=Role.MACHINE, name="m", uid="u", why="x", undrained=undrained)
+    done(delete, plan=Plan(Phase.SHUTTING_DOWN, "Reason", "message", drain=drain))
+    assert value(metrics.DRAINS, **{label: result}) == before + 1
+
+
+def test_evictions_are_counted_by_what_the_budgets_said():
+    (label,) = metrics.EVICTIONS._labelnames
+    before = [value(metrics.EVICTIONS, **{label: result}) for result in ("accepted", "blocked")]
+    done(actions.Evict(pods=PODS), blockers=(Blocker(PODS[0], "a budget"),))
+    after = [value(metrics.EVICTIONS, **{label: result}) for result in ("accepted", "blocked")]
+    assert [now - then for then, now in zip(before, after, strict=True)] == [2, 1]

@@ -1,0 +1,211 @@
+"""Actions on Nodes and pods, on a real API server that stands for management and workload cluster alike."""
+
+import asyncio
+import base64
+import secrets
+from contextlib import asynccontextmanager
+
+import pytest
+
+from crds import names
+from crds.providers import DEFAULT_POLICY
+from crds.status import Phase
+from service.act import perform
+from service.act.perform import Performer
+from service.clock import SystemClock
+from service.decide import plan as actions
+from service.decide.intent import read_intent
+from service.decide.plan import Plan
+from service.decide.world import Pod, Taint
+from service.kube.discovery import Discovery
+from service.kube.errors import Unavailable
+from service.kube.resource import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
+from service.kube.workload import Workloads
+from service.observe import views
+from service.observe.observer import Observer
+from service.observe.subject import Subject
+from service.observe.watches import Hooks, Watches
+from service.runtime.key import Key
+from tests.e2e.manifests import machine
+from tests.e2e.pods import BUDGETS, is_going
+from tests.service.decide.builders import world
+from tests.waiting import running
+from tests.watching import until as until_object
+
+READY = {"type": "Ready", "status": "True"}
+
+
+@pytest.fixture
+async def client(small_cluster):
+    async with small_cluster.client() as admin:
+        yield admin
+
+
+@pytest.fixture
+async def node(client):
+    name = f"node-{secrets.token_hex(4)}"
+    yield await client.create(NODES, {"metadata": {"name": name}, "spec": {"providerID": f"test://{name}"}})
+    await client.delete(NODES, name)
+
+
+class Hands:
+    """A performer, and the ScheduledMachine on whose behalf it acts."""
+
+    def __init__(self, client, namespace):
+        self.workloads = Workloads(client)
+        ignore = Hooks(*[lambda *_: None] * 4)
+        watches = Watches(client, Discovery(client), ignore)
+        observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, SystemClock())
+        self.performer = Performer(client, observer)
+        raw = machine("desk")
+        raw["metadata"] |= {"namespace": namespace, "uid": "my-uid", "resourceVersion": "1"}
+        key = Key(namespace, "desk")
+        self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
+
+    async def do(self, *planned):
+        _, outcome = await self.performer.perform(
+            self.subject, world(), Plan(Phase.ACTIVE, "Reason", "message", actions=planned)
+        )
+        return outcome
+
+
+@asynccontextmanager
+async def acting(client, namespace):
+    hands = Hands(client, namespace)
+    async with running(hands.workloads.run()):
+        await asyncio.sleep(0)
+        connection = hands.workloads.hold(hands.subject.cluster, hands.subject.key)
+        await asyncio.wait_for(connection.settled.wait(), 10)
+        yield hands
+
+
+@pytest.fixture
+async def hands(small_cluster, client, namespace):
+    text = small_cluster.access.kubeconfig().encode()
+    secret = {
+        "metadata": {"name": "demo-kubeconfig", "labels": {names.LABEL_CLUSTER_NAME: "demo"}},
+        "type": names.KUBECONFIG_SECRET_TYPE,
+        "data": {"value": base64.b64encode(text).decode()},
+    }
+    await client.create(SECRETS, secret, namespace=namespace)
+    async with acting(client, namespace) as ready:
+        yield ready
+
+
+def cordon(node, **changes):
+    metadata = {**node["metadata"], **changes}
+    return actions.Cordon(node=metadata["name"], uid=metadata["uid"])
+
+
+# Nodes
+
+
+async def test_a_cordon_remembers_that_it_was_ours_and_is_undone_with_it(client, hands, node):
+    name = node["metadata"]["name"]
+    assert (await hands.do(cordon(node))).done == (cordon(node),)
+    seen = await client.get(NODES, name)
+    assert seen["spec"]["unschedulable"]
+    assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == "true"
+
+    await hands.do(actions.Uncordon(node=name, uid=node["metadata"]["uid"]))
+    seen = await client.get(NODES, name)
+    assert "unschedulable" not in seen["spec"]
+    assert names.ANNOTATION_CORDONED not in seen["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize("change", [{"uid": "of-another"}, {"name": "gone"}], ids=["registered again", "gone"])
+async def test_a_node_that_is_no_longer_the_one_that_was_seen_is_looked_at_again(client, hands, node, change):
+    outcome = await hands.do(cordon(node, **change), cordon(node))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert "unschedulable" not in (await client.get(NODES, node["metadata"]["name"]))["spec"]
+
+
+async def test_taints_are_written_only_to_the_version_that_was_seen(client, hands, node):
+    name, version = node["metadata"]["name"], node["metadata"]["resourceVersion"]
+    theirs = {"key": "admin.example/x", "effect": "NoExecute"}
+    ours = Taint("example.com/spot", "NoSchedule", "yes")
+    await client.patch(NODES, name, {"spec": {"taints": [theirs]}})
+    outcome = await hands.do(actions.ApplyTaints(name, version, (ours,), (ours,)))
+    assert outcome.interrupted
+    stored = (await client.get(NODES, name))["spec"]["taints"]
+    assert theirs in stored
+    assert ours.key not in {taint["key"] for taint in stored}
+
+    # The node lifecycle controller taints a Node without a kubelet whenever it likes: whoever loses looks again.
+    for _ in range(10):
+        seen = views.node(await client.get(NODES, name))
+        outcome = await hands.do(actions.ApplyTaints(name, seen.resource_version, (*seen.taints, ours), (ours,)))
+        if outcome.did(actions.ApplyTaints):
+            break
+    assert outcome.did(actions.ApplyTaints)
+    stored = (await client.get(NODES, name))["spec"]["taints"]
+    assert theirs in stored
+    assert {"key": "example.com/spot", "effect": "NoSchedule", "value": "yes"} in stored
+
+
+async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_said(client, namespace, node):
+    async with acting(client, namespace) as hands:
+        outcome = await hands.do(cordon(node))
+    assert outcome.trouble.reason == "WorkloadClusterUnreachable"
+    assert "demo-kubeconfig" in outcome.trouble.message
+
+
+# Pods
+
+
+@pytest.fixture
+async def pod(client, namespace):
+    await until_object(client, SERVICE_ACCOUNTS, "default", bool, namespace=namespace)
+    metadata = {"name": "web", "labels": {"app": "web"}, "finalizers": ["tests.example/hold"]}
+    body = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "pause"}]}}
+    yield views.pod(await client.create(PODS, body, namespace=namespace))
+    await client.patch(PODS, "web", {"metadata": {"finalizers": None}}, namespace=namespace)
+
+
+async def going(client, pod):
+    return is_going(await client.get(PODS, pod.name, namespace=pod.namespace))
+
+
+async def test_a_pod_is_asked_to_leave(client, hands, pod):
+    outcome = await hands.do(actions.Evict(pods=(pod,)))
+    assert (outcome.blockers, outcome.did(actions.Evict)) == ((), True)
+    assert await going(client, pod)
+
+
+async def test_a_pod_that_is_gone_holds_nothing_up(hands, namespace):
+    gone = Pod(namespace, "gone", "uid", None, mirror=False, finished=False, leaving=False)
+    assert (await hands.do(actions.Evict(pods=(gone,)))).blockers == ()
+
+
+async def test_a_budget_that_refuses_is_quoted(client, hands, pod):
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    await client.create(BUDGETS, {"metadata": {"name": "keep"}, "spec": spec}, namespace=pod.namespace)
+    await client.patch(
+        PODS,
+        pod.name,
+        {"status": {"phase": "Running", "conditions": [READY]}},
+        namespace=pod.namespace,
+        subresource="status",
+    )
+    await until_object(
+        client, BUDGETS, "keep", lambda raw: raw.get("status", {}).get("currentHealthy") == 1, namespace=pod.namespace
+    )
+    (blocker,) = (await hands.do(actions.Evict(pods=(pod,)))).blockers
+    assert blocker.pod == pod
+    assert blocker.reason == "The disruption budget keep needs 1 healthy pods and has 1 currently"
+    assert not await going(client, pod)
+
+
+async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, namespace, monkeypatch):
+    asked = []
+
+    async def silent(_resource, name, *_args, **_options):
+        asked.append(name)
+        raise Unavailable("no answer in time")
+
+    connection = hands.workloads.get(hands.subject.cluster)
+    monkeypatch.setattr(connection.client(), "create_subresource", silent)
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    outcome = await hands.do(actions.Evict(pods=pods))
+    assert outcome.trouble.reason == "APIUnavailable"
+    assert len(asked) <= perform.EVICTIONS_AT_ONCE

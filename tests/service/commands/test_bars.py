@@ -1,0 +1,52 @@
+from datetime import UTC, datetime, timedelta
+
+from crds.schedule import Schedule
+from crds.values import DaySet, HourSet, Zone
+from service.commands.bars import Period, drawn
+
+
+def bars(hours, zone, day, *, plain=False, days=1):
+    schedule = Schedule.weekly(DaySet(), HourSet.parse([hours]), zone)
+    period = Period(day, day + timedelta(days=days))
+    return list(drawn(schedule.windows(*period, cut=True), Zone.parse(zone), period, plain=plain))[1:]
+
+
+def test_an_hour_that_the_clock_skips_is_blank():
+    (berlin, *_) = bars("0-5", "Europe/Berlin", datetime(2026, 3, 28, 23, tzinfo=UTC))
+    assert berlin == ("Sun 2026-03-29 ████  ██████" + "·" * 36 + "  00:00-02:00, 03:00-06:00  [clock 02:00 → 03:00]")
+
+
+def test_an_hour_that_comes_twice_is_told():
+    (line, *_) = bars("2", "Europe/Berlin", datetime(2026, 10, 24, 22, tzinfo=UTC))
+    assert line.endswith("02:00-03:00, 02:00-03:00  [clock 03:00 → 02:00]")
+
+
+def test_a_change_by_half_an_hour_is_told():
+    (line, *_) = bars("1-4", "Australia/Lord_Howe", datetime(2026, 4, 4, 13, tzinfo=UTC))
+    assert line.endswith("01:00-02:00, 01:30-05:00  [clock 02:00 → 01:30]")
+
+
+def test_a_day_that_a_zone_left_out_is_left_out():
+    lines = bars("0-23", "Pacific/Apia", datetime(2011, 12, 29, 10, tzinfo=UTC), days=2)
+    assert [line[4:14] for line in lines] == ["2011-12-29", "2011-12-31"]
+
+
+def test_half_hour_cells_that_are_open_for_a_part_look_so():
+    start = datetime(2026, 3, 9, tzinfo=UTC)
+    schedule = Schedule.from_cron("10 9 * * *", timedelta(minutes=30), "UTC")
+    period = Period(start, start + timedelta(days=1))
+    line = list(drawn(schedule.windows(*period, cut=True), Zone.parse("UTC"), period))[1]
+    assert line[15:].startswith("·" * 18 + "▄▄·")
+    assert line.endswith("09:10-09:40")
+
+
+def test_many_windows_are_counted_rather_than_listed():
+    start = datetime(2026, 3, 9, tzinfo=UTC)
+    period = Period(start, start + timedelta(days=1))
+    windows = Schedule.from_cron("0 * * * *", timedelta(minutes=5), "UTC").windows(*period, cut=True)
+    assert list(drawn(windows, Zone.parse("UTC"), period))[1].endswith("… (24)")
+
+
+def test_plain_terminals_get_plain_signs():
+    (line,) = bars("9", "UTC", datetime(2026, 3, 9, tzinfo=UTC), plain=True)
+    assert line == "Mon 2026-03-09 " + "." * 18 + "##" + "." * 28 + "  09:00-10:00"

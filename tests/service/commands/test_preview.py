@@ -1,0 +1,100 @@
+import pytest
+
+from service.cli import main
+from tests.crds.machines import machine, scheduled
+from tests.service.commands.manifests import run_json, written
+
+
+def preview(capsys, tmp_path, manifest, start, days=1):
+    code, (entry,) = run_json(
+        capsys, "preview", "-f", written(tmp_path, manifest), "--from", start, "--days", str(days)
+    )
+    assert code == 0
+    return entry
+
+
+def test_windows_are_utc_instants_across_a_clock_change(tmp_path, capsys):
+    manifest = scheduled(hoursOfDay=["2-3"], timezone="America/New_York")
+    entry = preview(capsys, tmp_path, manifest, "2026-03-07T05:00:00Z", 2)
+    assert entry == {
+        "name": "worker",
+        "timezone": "America/New_York",
+        "enabled": True,
+        "windows": [
+            {"opens": "2026-03-07T07:00:00Z", "closes": "2026-03-07T09:00:00Z"},
+            {"opens": "2026-03-08T07:00:00Z", "closes": "2026-03-08T08:00:00Z"},
+        ],
+    }
+
+
+def test_windows_are_cut_to_the_period(tmp_path, capsys):
+    entry = preview(capsys, tmp_path, scheduled(hoursOfDay=["0-23"]), "2026-03-07T05:30:00Z")
+    assert entry["windows"] == [{"opens": "2026-03-07T05:30:00Z", "closes": "2026-03-08T05:30:00Z"}]
+
+
+def test_adjoining_windows_are_one(tmp_path, capsys):
+    manifest = scheduled(cron="0 * * * *", duration="1h")
+    entry = preview(capsys, tmp_path, manifest, "2026-03-07T00:00:00Z", 3)
+    assert len(entry["windows"]) == 1
+
+
+def test_the_period_may_be_given_in_any_offset(tmp_path, capsys):
+    entry = preview(capsys, tmp_path, scheduled(hoursOfDay=["9"]), "2026-03-07T05:30:00+05:30")
+    assert entry["windows"] == [{"opens": "2026-03-07T09:00:00Z", "closes": "2026-03-07T10:00:00Z"}]
+
+
+def test_a_disabled_schedule_is_shown_too(tmp_path, capsys):
+    entry = preview(capsys, tmp_path, scheduled(hoursOfDay=["9"], enabled=False), "2026-03-07T00:00:00Z")
+    assert entry["enabled"] is False
+    assert len(entry["windows"]) == 1
+
+
+def test_an_invalid_document_gets_its_verdict_in_its_place(tmp_path, capsys):
+    path = written(tmp_path, machine(), machine(priority=-1), machine())
+    code, entries = run_json(capsys, "preview", "-f", path, "--from", "2026-03-07T00:00:00Z")
+    assert code == 1
+    assert sorted(entries[0]) == sorted(entries[2]) == ["enabled", "name", "timezone", "windows"]
+    assert entries[1]["allowed"] is False
+    assert entries[1]["violations"][0]["field"] == "spec.priority"
+
+
+def test_the_table_is_a_week_with_a_bar_per_day_in_the_schedules_zone(tmp_path, capsys):
+    manifest = scheduled(daysOfWeek=["mon-fri"], hoursOfDay=["9-17"], timezone="America/New_York")
+    assert main(["preview", "-f", written(tmp_path, manifest), "--from", "2026-03-09T04:00:00Z"]) == 0
+    title, scale, *bars = capsys.readouterr().out.splitlines()
+    assert title == "default/worker: mon-fri 9-17 America/New_York"
+    assert scale.split() == ["0", "3", "6", "9", "12", "15", "18", "21"]
+    assert [bar[:3] for bar in bars] == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+    assert bars[0] == "Mon 2026-03-09 " + "·" * 18 + "█" * 18 + "·" * 12 + "  09:00-18:00"
+    assert bars[5] == "Sat 2026-03-14 " + "·" * 48
+    assert max(map(len, bars)) <= 100
+
+
+def test_an_invalid_document_is_explained_in_the_table(tmp_path, capsys):
+    assert main(["preview", "-f", written(tmp_path, machine(priority=-1))]) == 1
+    assert "spec.priority: -1: must be at least 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--from", "2026-03-07"],
+        ["--from", "2026-03-07T00:00:00"],
+        ["--from", "2026-02-30T00:00:00Z"],
+        ["--from", "yesterday"],
+        ["--days", "0"],
+        ["--days", "-1"],
+        ["--days", "1e9"],
+        ["--days", "99999999999999999999"],
+    ],
+)
+def test_a_period_that_makes_no_sense_exits_2(tmp_path, capsys, options):
+    with pytest.raises(SystemExit) as stopped:
+        main(["preview", "-f", written(tmp_path, machine()), *options])
+    assert stopped.value.code == 2
+    assert options[0] in capsys.readouterr().err
+
+
+def test_the_end_of_time_is_not_an_error_of_ours(tmp_path, capsys):
+    assert main(["preview", "-f", written(tmp_path, machine()), "--from", "9999-12-31T00:00:00Z"]) == 2
+    assert "9999" in capsys.readouterr().err

@@ -1,0 +1,148 @@
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from service.cli import main
+from tests.crds.machines import machine, scheduled
+from tests.service.commands.manifests import run_json, written
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}}
+
+
+def test_all_allowed_exits_0(tmp_path, capsys):
+    assert main(["validate", "-f", written(tmp_path, machine(), machine(name="other"))]) == 0
+    assert capsys.readouterr().out == "default/worker: allowed\ndefault/other: allowed\n"
+
+
+def test_json_has_one_entry_per_document_in_order(tmp_path, capsys):
+    bad = machine(name="bad", nodeTaints=[{"key": "kubernetes.io/x", "effect": "NoSchedule"}], priority="50")
+    bad["metadata"]["namespace"] = "team"
+    path = written(tmp_path, machine(killIfCommands=["steam"]), bad)
+    code, (good, rejected) = run_json(capsys, "validate", "-f", path)
+    assert code == 1
+    assert good == {
+        "name": "worker",
+        "namespace": "default",
+        "allowed": True,
+        "violations": [],
+        "warnings": good["warnings"],
+    }
+    assert len(good["warnings"]) == 1
+    assert rejected["name"] == "bad"
+    assert rejected["namespace"] == "team"
+    assert rejected["allowed"] is False
+    assert [(each["field"], each["value"]) for each in rejected["violations"]] == [
+        ("spec.priority", "50"),
+        ("spec.nodeTaints[0].key", "kubernetes.io/x"),
+    ]
+    assert all(each.keys() == {"field", "value", "message"} for each in rejected["violations"])
+
+
+def test_a_document_without_namespace_counts_as_default(tmp_path, capsys):
+    manifest = machine()
+    del manifest["metadata"]["namespace"]
+    _, (verdict,) = run_json(capsys, "validate", "-f", written(tmp_path, manifest))
+    assert verdict["namespace"] == "default"
+
+
+def test_missing_and_unknown_fields_stand_under_their_own_path(tmp_path, capsys):
+    manifest = machine(colour="blue")
+    del manifest["spec"]["clusterName"]
+    _, (verdict,) = run_json(capsys, "validate", "-f", written(tmp_path, manifest))
+    assert {each["field"] for each in verdict["violations"]} == {"spec.colour", "spec.clusterName"}
+
+
+def test_several_files_are_read_in_order(tmp_path, capsys):
+    first = written(tmp_path, machine(name="a"), name="a.yaml")
+    second = written(tmp_path, machine(name="b"), name="b.yaml")
+    _, verdicts = run_json(capsys, "validate", "-f", second, "-f", first)
+    assert [verdict["name"] for verdict in verdicts] == ["b", "a"]
+
+
+def test_other_kinds_are_skipped_and_named(tmp_path, capsys):
+    assert main(["validate", "-f", written(tmp_path, SECRET, machine(), [1], machine() | {"kind": "Machine"})]) == 0
+    told = capsys.readouterr()
+    assert told.out == "default/worker: allowed\n"
+    assert "skipped Secret hidden (v1)" in told.err
+    assert "not an object" in told.err
+    assert "skipped Machine worker" in told.err
+
+
+def test_a_scheduled_machine_of_another_group_is_another_kind(tmp_path, capsys):
+    _, verdicts = run_json(capsys, "validate", "-f", written(tmp_path, machine() | {"apiVersion": "example.com/v1"}))
+    assert verdicts == []
+
+
+def test_another_version_of_ours_is_rejected(tmp_path, capsys):
+    code, _ = run_json(capsys, "validate", "-f", written(tmp_path, machine() | {"apiVersion": "5spot.finos.org/v9"}))
+    assert code == 1
+
+
+def test_the_operators_policy_can_be_told(tmp_path, capsys):
+    manifest = machine()
+    manifest["spec"]["infrastructureSpec"]["apiVersion"] = "metal.example.com/v1"
+    path = written(tmp_path, manifest)
+    assert main(["validate", "-f", path]) == 1
+    assert main(["validate", "-f", path, "--infrastructure-groups", "k0smotron.io, metal.example.com"]) == 0
+    assert main(["validate", "-f", path, "--refused-kinds", "Remote*"]) == 1
+
+
+def test_a_list_is_unpacked(tmp_path, capsys):
+    listed = {"apiVersion": "v1", "kind": "List", "items": [machine(), SECRET, machine(name="b")]}
+    _, verdicts = run_json(capsys, "validate", "-f", written(tmp_path, listed))
+    assert [verdict["name"] for verdict in verdicts] == ["worker", "b"]
+
+
+def test_standard_input_is_read(capsys, monkeypatch, tmp_path):
+    content = Path(written(tmp_path, machine())).read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["validate", "-f", "-"]) == 0
+
+
+def test_nothing_to_judge_is_said(tmp_path, capsys):
+    assert main(["validate", "-f", written(tmp_path, SECRET)]) == 0
+    assert "there is no ScheduledMachine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["a: [", "a: b: c", "\x00", "a: *missing"])
+def test_what_cannot_be_read_exits_2_and_says_where(tmp_path, capsys, content):
+    path = tmp_path / "broken.yaml"
+    path.write_text(content, encoding="utf-8")
+    assert main(["validate", "-f", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert "broken.yaml" in told
+    assert "Traceback" not in told
+
+
+def test_one_unreadable_file_outweighs_a_rejected_one_and_the_rest_is_still_judged(tmp_path, capsys):
+    bad = written(tmp_path, scheduled())
+    code, verdicts = run_json(capsys, "validate", "-f", str(tmp_path / "missing.yaml"), "-f", bad)
+    assert code == 2
+    assert [verdict["allowed"] for verdict in verdicts] == [False]
+
+
+def test_control_characters_never_reach_the_terminal(tmp_path, capsys):
+    manifest = machine(clusterName="\x1b[31m\x07")
+    manifest["metadata"]["name"] = "\x1b[2J"
+    main(["validate", "-f", written(tmp_path, manifest)])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_it_starts_well_under_a_second_and_loads_no_server(tmp_path):
+    path = written(tmp_path, machine())
+    probe = (
+        "import sys; from service.cli import main; code = main(['validate', '-f', sys.argv[1]]); "
+        "heavy = {'fastapi', 'kubernetes_asyncio', 'aiohttp', 'asyncio', 'uvicorn'} & set(sys.modules); "
+        "sys.exit(f'{heavy} loaded' if heavy else code)"
+    )
+    before = os.times().children_user
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", probe, path], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # Processor time, as other work on the machine must not fail the test.
+    assert min(os.times().children_user - before, time.perf_counter() - started) < 1

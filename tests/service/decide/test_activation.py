@@ -1,0 +1,296 @@
+from datetime import timedelta
+
+import pytest
+
+from crds import names
+from crds.status import Phase, Remediation
+from service.decide import contracts
+from service.decide import plan as actions
+from service.decide.activation import pause_after
+from service.decide.lifecycle import decide
+from service.decide.manifests import spec_hash
+from service.decide.plan import Plan
+from service.decide.taints import write_note
+from service.decide.world import Contract, HostConflict, Role
+from tests.service.decide.builders import (
+    DISCONNECTED,
+    FAILURE,
+    GRACE,
+    MINUTE,
+    MORNING,
+    OPENS,
+    SPEC,
+    child,
+    cordoned_node,
+    identity,
+    intent,
+    leaving_world,
+    machine,
+    new_machine,
+    node,
+    running_status,
+    running_world,
+    status,
+    taint,
+    world,
+)
+
+TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
+EDITED = {"infrastructureSpec": {**SPEC["infrastructureSpec"], "spec": {"address": "192.0.2.8"}}}
+
+
+def kinds(plan: Plan) -> list[str]:
+    return [type(action).__name__ for action in plan.actions]
+
+
+def created(plan: Plan) -> list[Role]:
+    return [action.role for action in plan.actions if isinstance(action, actions.Create)]
+
+
+# Creation
+
+
+def test_the_finalizer_is_stored_before_the_first_child():
+    plan = decide(intent(), world(me=identity(finalized=False)), MORNING)
+    assert kinds(plan) == ["AddFinalizer", "Create", "Create", "Create"]
+
+
+def test_a_finalizer_that_somebody_removed_is_put_back():
+    assert kinds(decide(intent(), running_world(me=identity(finalized=False)), MORNING)) == ["AddFinalizer"]
+
+
+def test_a_shutdown_of_an_earlier_machine_is_forgotten_before_a_new_one_is_made():
+    plan = decide(intent(), world(status=status(shutdown_started_at=OPENS)), MORNING)
+    assert kinds(plan) == ["RecordShutdown", "Create", "Create", "Create"]
+    assert plan.actions[0] == actions.RecordShutdown(None)
+
+
+@pytest.mark.parametrize("there", [(), (Role.BOOTSTRAP,), (Role.BOOTSTRAP, Role.INFRASTRUCTURE)])
+def test_only_what_is_missing_is_created(there):
+    plan = decide(intent(), world(**{str(role): child(role) for role in there}), MORNING)
+    assert created(plan) == [role for role in Role if role not in there]
+
+
+def test_an_infrastructure_object_that_vanished_before_the_host_was_provisioned_comes_back():
+    seen = running_world(machine=new_machine(), node=None, infrastructure=None)
+    assert created(decide(intent(), seen, MORNING)) == [Role.INFRASTRUCTURE]
+
+
+def test_infrastructure_that_vanished_after_providerid_was_set_is_never_recreated():
+    plan = decide(intent(), running_world(infrastructure=None), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "InfrastructureGone", ())
+
+
+def test_without_capi_nothing_is_created_and_somebody_is_told():
+    plan = decide(intent(), world(contract=None, cluster=None), MORNING)
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.PENDING, "CAPINotInstalled", (), True)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_child_of_the_same_name_that_is_not_ours_is_never_adopted(role):
+    foreign = {"machine": machine(of={"ours": False})} if role is Role.MACHINE else {str(role): child(role, ours=False)}
+    plan = decide(intent(), world(**foreign), MORNING)
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
+
+
+# Leaving
+
+
+def test_inside_a_window_the_previous_machine_is_waited_for():
+    plan = decide(intent(), leaving_world(since=OPENS), OPENS + MINUTE)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "WaitingForPreviousMachine", ())
+    assert plan.shutdown == OPENS
+    assert "Machine desk-machine" in plan.message
+
+
+def test_a_previous_machine_that_does_not_go_is_hurried_when_its_grace_is_up():
+    plan = decide(intent(), leaving_world(since=OPENS), OPENS + GRACE)
+    assert kinds(plan) == ["Patch"]
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_a_single_child_that_is_leaving_is_waited_for_too(role):
+    plan = decide(intent(), running_world(**{str(role): child(role, leaving=True)}), MORNING)
+    assert (plan.reason, plan.actions) == ("WaitingForPreviousMachine", ())
+
+
+def test_objects_of_a_machine_that_is_gone_are_cleared_up_before_a_new_one_is_made():
+    plan = decide(intent(), running_world(machine=None, node=None), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "WaitingForPreviousMachine")
+    assert kinds(plan) == ["Delete", "Delete"]
+
+
+def test_leftovers_are_cleared_up_although_some_of_them_are_leaving_already():
+    seen = running_world(machine=None, node=None, infrastructure=child(Role.INFRASTRUCTURE, leaving=True))
+    assert kinds(decide(intent(), seen, MORNING)) == ["Delete"]
+
+
+def test_a_machine_that_cannot_be_seen_is_not_gone():
+    plan = decide(intent(), world(status=running_status(), contract=None, cluster=None), MORNING)
+    assert (plan.reason, plan.actions) == ("CAPINotInstalled", ())
+
+
+def test_that_a_machine_is_gone_is_stored_before_a_new_one_is_made():
+    plan = decide(intent(), world(status=running_status()), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "MachineGone", ())
+    assert plan.look_again_in == timedelta(0)
+
+
+# One host, two ScheduledMachines
+
+
+def test_the_later_of_two_on_one_host_creates_nothing_and_names_the_other():
+    plan = decide(intent(), world(host_conflict=HostConflict("team", "other")), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "HostConflict", ())
+    assert "other" in plan.message
+
+
+def test_the_other_on_the_host_is_not_named_across_namespaces():
+    plan = decide(intent(), world(host_conflict=HostConflict("secret", "other")), MORNING)
+    assert "secret" not in plan.message
+    assert "other" not in plan.message.replace("another", "")
+
+
+def test_a_conflict_does_not_touch_a_machine_that_exists():
+    plan = decide(intent(), running_world(host_conflict=HostConflict("team", "other")), MORNING)
+    assert (plan.phase, plan.actions) == (Phase.ACTIVE, ())
+
+
+# Failed Machine
+
+
+def test_a_failed_machine_is_left_alone_inside_its_window_and_its_message_passed_on():
+    plan = decide(intent(), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, FAILURE.reason, (), True)
+    assert plan.message == FAILURE.message
+
+
+def test_a_failed_machine_is_replaced_on_a_spec_edit():
+    plan = decide(intent(**EDITED), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "SpecEdited")
+    assert kinds(plan)[-1] == "Delete"
+
+
+def test_a_healthy_machine_is_not_replaced_on_a_spec_edit():
+    assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
+
+
+def test_a_failed_machine_is_removed_at_the_end_of_the_window():
+    failed = running_world(machine=machine(failure=FAILURE, infrastructure_ready=False))
+    assert decide(intent(), failed, OPENS + timedelta(hours=9)).phase is Phase.SHUTTING_DOWN
+
+
+# MachineHealthCheck
+
+
+def sick(**fields):
+    return running_world(machine=machine(remediation_requested=True), status=running_status(**fields))
+
+
+def test_a_machine_that_a_health_check_marked_is_deleted_and_that_is_stored_first():
+    plan = decide(intent(), sick(), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "Remediating")
+    assert plan.actions[:2] == (actions.RecordRemediation(1, MORNING), actions.RecordShutdown(MORNING))
+    assert kinds(plan)[-1] == "Delete"
+
+
+def test_a_machine_that_a_health_check_marked_is_drained_by_capi_within_the_grace():
+    plan = decide(intent(gracefulShutdownTimeout="2m"), sick(), MORNING)
+    patch = next(action for action in plan.actions if isinstance(action, actions.Patch))
+    bounds = contracts.timeouts(Contract.V1BETA2, 2 * MINUTE, 2 * MINUTE)["deletion"]
+    assert patch.body == {"spec": {"deletion": bounds}}
+
+
+@pytest.mark.parametrize(("count", "minutes"), [(1, 10), (2, 20), (3, 40), (9, 320), (50, 320)])
+def test_replacements_grow_rarer(count, minutes):
+    assert pause_after(count) == minutes * MINUTE
+    recent = sick(remediation=Remediation(count=count, at=MORNING))
+    due = MORNING + minutes * MINUTE
+    early = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due - MINUTE)
+    assert (early.phase, early.reason, early.actions) == (Phase.ERROR, "RemediationPaused", ())
+    assert early.look_again_at == due
+    late = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due)
+    assert late.actions[0] == actions.RecordRemediation(count + 1, due)
+
+
+# Progress
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        ({"machine": new_machine(), "node": None, "status": status()}, "MachineProvisioning"),
+        ({"node": None}, "WaitingForNode"),
+        ({"node": None, "workload": DISCONNECTED}, "WorkloadClusterUnreachable"),
+        ({"node": node(ready=False)}, "NodeNotReady"),
+        ({}, "MachineRunning"),
+        ({"machine": machine(provider_id="remote://another")}, "ProviderIDChanged"),
+    ],
+)
+def test_a_machine_on_its_way_is_active_and_says_where_it_is(seen, reason):
+    plan = decide(intent(), running_world(**seen), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.ACTIVE, reason, ())
+
+
+# The Node while the window is open
+
+
+def test_a_cordon_of_ours_left_over_is_undone_when_the_node_comes_back():
+    assert kinds(decide(intent(), running_world(node=cordoned_node()), MORNING)) == ["Uncordon"]
+
+
+def test_a_cordon_on_another_host_under_the_same_name_is_left_alone():
+    seen = running_world(node=cordoned_node(provider_id="remote://another"))
+    assert decide(intent(), seen, MORNING).actions == ()
+
+
+def test_taints_are_applied_to_the_version_of_the_node_that_was_seen():
+    plan = decide(intent(**TAINTED), running_world(node=node(taints=(taint("theirs"),))), MORNING)
+    both = (taint("theirs"), taint())
+    assert plan.actions == (actions.ApplyTaints("node-7", "100", both, (taint(),)),)
+
+
+@pytest.mark.parametrize("seen", [node(ready=False), node(provider_id="remote://another"), None])
+def test_taints_wait_until_the_node_is_ready_and_ours(seen):
+    plan = decide(intent(**TAINTED), running_world(node=seen), MORNING)
+    assert (plan.actions, plan.taints) == ((), None)
+
+
+def test_taints_are_written_before_a_cordon_is_undone_as_that_changes_the_version():
+    assert kinds(decide(intent(**TAINTED), running_world(node=cordoned_node()), MORNING)) == ["ApplyTaints", "Uncordon"]
+
+
+def test_taints_that_are_right_are_not_written_again():
+    notes = {names.ANNOTATION_APPLIED_TAINTS: write_note([taint()])}
+    seen = running_world(
+        status=running_status(applied_node_taints=({"key": "workload", "value": "batch", "effect": "NoSchedule"},)),
+        node=node(taints=(taint(),), annotations=notes),
+    )
+    assert decide(intent(**TAINTED), seen, MORNING).actions == ()
+
+
+# Edits while a Machine exists
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"machineTemplate": {"labels": {"rack": "4"}}},
+        {"nodeDrainTimeout": "7m"},
+        TAINTED,
+    ],
+)
+def test_template_timeouts_and_taints_are_brought_up_to_date_in_place(edit):
+    plan = decide(intent(**edit), running_world(), MORNING)
+    assert kinds(plan) in (["Patch"], ["ApplyTaints"])
+
+
+def test_provider_specs_apply_at_creation_only():
+    assert spec_hash(intent(**EDITED).spec) != spec_hash(intent().spec)
+    assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
+
+
+def test_nothing_is_created_beside_a_machine_that_another_operator_made_for_us():
+    plan = decide(intent(), world(rival="desk"), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "ForeignObject", ())
+    assert "Machine desk was made for this ScheduledMachine by another operator" in plan.message

@@ -1,0 +1,280 @@
+import pytest
+
+from crds.status import AppliedTaint, Condition, Effect
+from service.decide import plan as actions
+from service.decide.conditions import conditions
+from service.decide.lifecycle import decide
+from service.decide.outcome import Outcome, Trouble
+from service.decide.world import HostConflict, Role
+from tests.service.decide.builders import (
+    CLOSES,
+    DISCONNECTED,
+    EVENING,
+    FAILURE,
+    MINUTE,
+    MORNING,
+    SPEC,
+    child,
+    cluster,
+    draining_world,
+    identity,
+    intent,
+    legible,
+    machine,
+    new_machine,
+    node,
+    pod,
+    running_status,
+    running_world,
+    situation,
+    status,
+    taint,
+    unreadable_spec,
+    world,
+)
+
+TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
+EDITED = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "spec": {"version": "v2"}}}
+
+
+def told(seen=None, now=MORNING, of=None, outcome=None) -> dict[str, Condition]:
+    s = situation(now, of=of, seen=seen)
+    plan = decide(s.intent, s.world, now)
+    return {one.type: one for one in conditions(s, plan, outcome or Outcome(done=plan.actions))}
+
+
+def short(condition: Condition) -> tuple[str, str]:
+    return condition.status, condition.reason
+
+
+def trouble(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
+    plan = decide(of or intent(), seen or running_world(), now)
+    failed = next(action for action in plan.actions if isinstance(action, kind))
+    return Outcome(trouble=Trouble(failed, "Forbidden", "the API server says no"))
+
+
+# Ready
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (running_world(), ("True", "MachineRunning")),
+        (running_world(node=node(ready=False)), ("False", "NodeNotReady")),
+        (running_world(node=None), ("False", "WaitingForNode")),
+        (running_world(machine=new_machine(), node=None, status=status()), ("False", "MachineProvisioning")),
+        (running_world(machine=machine(provider_id="remote://another")), ("False", "ProviderIDChanged")),
+        (running_world(infrastructure=None), ("False", "InfrastructureGone")),
+        (world(cluster=None), ("False", "ClusterNotFound")),
+    ],
+)
+def test_ready_is_true_only_when_the_node_is_ready(seen, expected):
+    assert short(told(seen)["Ready"]) == expected
+
+
+def test_ready_is_false_with_a_ready_node_that_is_being_drained():
+    assert short(told(draining_world(pod()), CLOSES + MINUTE)["Ready"]) == ("False", "Draining")
+
+
+def test_ready_names_the_trouble():
+    failed = trouble(actions.Create, world())
+    ready = told(world(), outcome=failed)["Ready"]
+    assert (short(ready), ready.message) == (("False", "Forbidden"), "the API server says no")
+
+
+# Scheduled
+
+
+@pytest.mark.parametrize(
+    ("of", "now", "expected"),
+    [
+        (intent(), MORNING, ("True", "ScheduleActive")),
+        (intent(), EVENING, ("False", "OutsideSchedule")),
+        (intent(schedule={"enabled": False}), MORNING, ("False", "ScheduleDisabled")),
+        (legible(unreadable_spec()), MORNING, ("Unknown", "InvalidSchedule")),
+    ],
+)
+def test_scheduled_says_whether_a_window_is_open(of, now, expected):
+    assert short(told(world(), now, of)["Scheduled"]) == expected
+
+
+def test_scheduled_spells_the_schedule_out():
+    assert told()["Scheduled"].message == "Current time is within schedule: mon-fri 9-17 UTC"
+
+
+# MachineReady
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (running_world(), ("True", "MachineReady")),
+        (running_world(machine=new_machine(), status=status()), ("False", "MachineProvisioning")),
+        (running_world(machine=machine(of={"leaving": True})), ("False", "MachineDeleting")),
+        (world(), ("False", "NoMachine")),
+        (running_world(machine=new_machine(failure=FAILURE), node=None, status=status()), ("False", FAILURE.reason)),
+        (running_world(machine=machine(node_name="node-8")), ("False", "NodeRefChanged")),
+    ],
+)
+def test_machine_ready_follows_the_capi_machine(seen, expected):
+    assert short(told(seen, EVENING)["MachineReady"]) == expected
+
+
+def test_the_message_of_a_failed_machine_is_bubbled_up():
+    failed = running_world(machine=new_machine(failure=FAILURE), node=None, status=status())
+    assert told(failed)["MachineReady"].message == told(failed)["Ready"].message == FAILURE.message
+
+
+# ReferencesValid
+
+
+@pytest.mark.parametrize(
+    ("seen", "of", "reason"),
+    [
+        (world(cluster=None), None, "ClusterNotFound"),
+        (world(cluster=cluster(deleting=True)), None, "ClusterDeleting"),
+        (running_world(cluster=None), None, "ClusterNotFound"),
+        (world(bootstrap=child(Role.BOOTSTRAP, ours=False)), None, "ForeignObject"),
+        (world(), legible(unreadable_spec()), "InvalidSpec"),
+    ],
+)
+def test_references_valid_is_false_with_the_reason(seen, of, reason):
+    assert short(told(seen, of=of)["ReferencesValid"]) == ("False", reason)
+
+
+def test_references_valid_is_true_otherwise():
+    assert short(told()["ReferencesValid"])[0] == "True"
+
+
+def test_references_valid_is_not_judged_anew_while_paused():
+    bad = told(world(cluster=None))["ReferencesValid"]
+    kept = told(world(cluster=None, me=identity(paused=True), status=status(conditions=(bad,))))["ReferencesValid"]
+    assert short(kept) == ("False", "ClusterNotFound")
+
+
+# NodeTainted: the five reasons
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (running_world(node=None), ("Unknown", "NoNodeYet")),
+        (running_world(node=node(ready=False)), ("False", "NodeNotReady")),
+        (running_world(node=node(taints=(taint(value="admin"),))), ("False", "TaintOwnershipConflict")),
+        (running_world(), ("True", "Applied")),
+    ],
+)
+def test_node_tainted(seen, expected):
+    assert short(told(seen, of=intent(**TAINTED))["NodeTainted"]) == expected
+
+
+def test_node_tainted_says_when_the_patch_failed():
+    tainted = intent(**TAINTED)
+    condition = told(of=tainted, outcome=trouble(actions.ApplyTaints, of=tainted))["NodeTainted"]
+    assert (short(condition), condition.message) == (("False", "PatchFailed"), "the API server says no")
+
+
+def test_taints_that_could_not_be_written_yet_are_not_called_applied():
+    assert "NodeTainted" not in told(of=intent(**TAINTED), outcome=Outcome(interrupted=True))
+
+
+def test_a_conflict_names_the_taint_and_what_to_do():
+    seen = running_world(node=node(taints=(taint(value="admin"),)))
+    message = told(seen, of=intent(**TAINTED))["NodeTainted"].message
+    assert "workload=admin:NoSchedule" in message
+    assert "Remove it" in message
+
+
+@pytest.mark.parametrize("seen", [running_world(), world()])
+def test_without_declared_taints_nothing_is_said_of_them(seen):
+    assert "NodeTainted" not in told(seen)
+
+
+def test_taints_taken_out_of_the_spec_are_forgotten_once_they_are_off_the_node():
+    applied = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
+    seen = running_world(status=running_status(applied_node_taints=applied), node=node(taints=(taint(),)))
+    assert "NodeTainted" not in told(seen)
+
+
+def test_node_tainted_stays_as_it_was_during_a_shutdown():
+    before = Condition(
+        type="NodeTainted",
+        status="True",
+        reason="Applied",
+        message="All declared taints are on the Node.",
+        last_transition_time=MORNING,
+    )
+    seen = draining_world(pod(), status=running_status(shutdown_started_at=CLOSES, conditions=(before,)))
+    kept = told(seen, CLOSES + MINUTE, intent(**TAINTED))["NodeTainted"]
+    assert (short(kept), kept.last_transition_time) == (("True", "Applied"), MORNING)
+
+
+# The others
+
+
+def test_paused_appears_only_while_paused():
+    assert short(told(running_world(me=identity(paused=True)))["Paused"]) == ("True", "Paused")
+    assert "Paused" not in told()
+
+
+@pytest.mark.parametrize(
+    ("of", "seen", "expected"),
+    [
+        (intent(), running_world(), ("True", "UpToDate")),
+        (intent(**EDITED), running_world(), ("False", "AppliesAtNextCreation")),
+        (
+            intent(),
+            running_world(infrastructure=child(Role.INFRASTRUCTURE, spec={"address": "192.0.2.99"})),
+            ("False", "ProviderSpecChanged"),
+        ),
+    ],
+)
+def test_up_to_date(of, seen, expected):
+    assert short(told(seen, of=of)["UpToDate"]) == expected
+
+
+@pytest.mark.parametrize("seen", [world(), running_world(machine=machine(of={"leaving": True}))])
+def test_up_to_date_is_about_a_machine_that_stays(seen):
+    assert "UpToDate" not in told(seen)
+
+
+def test_capi_available_is_false_without_capi():
+    assert short(told(world(contract=None))["CAPIAvailable"]) == ("False", "CAPINotInstalled")
+
+
+def test_workload_cluster_reachable_once_it_is_needed():
+    assert short(told()["WorkloadClusterReachable"]) == ("True", "Connected")
+    down = told(running_world(workload=DISCONNECTED, node=None))["WorkloadClusterReachable"]
+    assert (short(down), down.message) == (("False", "Unreachable"), "connection refused")
+    assert "WorkloadClusterReachable" not in told(world())
+
+
+@pytest.mark.parametrize(("namespace", "named"), [("team", True), ("secret", False)])
+def test_host_conflict_names_the_other_only_in_our_own_namespace(namespace, named):
+    condition = told(world(host_conflict=HostConflict(namespace, "Rack-B")))["HostConflict"]
+    assert short(condition) == ("True", "HostConflict")
+    assert ("ScheduledMachine Rack-B" in condition.message) is named
+    assert "secret" not in condition.message
+
+
+# Bookkeeping
+
+
+def test_last_transition_time_moves_only_when_the_status_flips():
+    first = told(running_world())
+    known = running_status(conditions=tuple(first.values()))
+    later = told(running_world(status=known, node=node(ready=False)), MORNING + MINUTE)
+    assert later["Ready"].last_transition_time == MORNING + MINUTE
+    assert later["Scheduled"].last_transition_time == MORNING
+    other_reason = running_world(status=running_status(conditions=tuple(later.values())), node=None)
+    assert told(other_reason, MORNING + 2 * MINUTE)["Ready"].last_transition_time == MORNING + MINUTE
+
+
+def test_every_condition_carries_the_generation_and_a_message():
+    all_told = told(running_world(me=identity(generation=7)), of=intent(**TAINTED)).values()
+    assert {condition.observed_generation for condition in all_told} == {7}
+    assert all(condition.message for condition in all_told)
+
+
+def test_there_is_one_condition_of_a_type():
+    assert len(told()) == len(conditions(situation(), decide(intent(), running_world(), MORNING), Outcome()))

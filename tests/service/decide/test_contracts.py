@@ -1,0 +1,124 @@
+from datetime import timedelta
+
+import pytest
+
+from service.decide import contracts
+from service.decide.world import Contract, Failure, Role
+from tests.service.decide.builders import child
+
+V1, V2 = Contract.V1BETA1, Contract.V1BETA2
+CHILD = {
+    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+    "kind": "RemoteMachine",
+    "metadata": {"name": "desk-infra"},
+}
+
+
+def read(contract: Contract, **raw):
+    return contracts.read_machine(contract, child(Role.MACHINE), raw)
+
+
+def test_v1beta1_refers_to_children_by_version_and_namespace():
+    assert contracts.reference(V1, CHILD, "team") == {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": "RemoteMachine",
+        "name": "desk-infra",
+        "namespace": "team",
+    }
+
+
+def test_v1beta2_refers_to_children_by_group_alone():
+    assert contracts.reference(V2, CHILD, "team") == {
+        "apiGroup": "infrastructure.cluster.x-k8s.io",
+        "kind": "RemoteMachine",
+        "name": "desk-infra",
+    }
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+@pytest.mark.parametrize(
+    ("drain", "detach"), [(timedelta(minutes=5), timedelta(hours=24)), (timedelta(seconds=1), timedelta(seconds=59))]
+)
+def test_timeouts_that_are_written_are_read_back_the_same(contract, drain, detach):
+    machine = read(contract, spec=contracts.timeouts(contract, drain, detach))
+    assert (machine.drain_seconds, machine.detach_seconds) == (drain.total_seconds(), detach.total_seconds())
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+@pytest.mark.parametrize("span", [timedelta(0), timedelta(seconds=-5), timedelta(milliseconds=900)])
+def test_a_timeout_is_never_0_which_would_mean_for_ever(contract, span):
+    machine = read(contract, spec=contracts.timeouts(contract, span, span))
+    assert (machine.drain_seconds, machine.detach_seconds) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5m0s", 300), ("1h0m0s", 3600), ("90s", 90), ("0s", 0), ("1.5s", None), ("100ms", None), ("5", None), ("", None)],
+)
+def test_go_durations_are_read_in_whole_seconds(text, seconds):
+    assert read(V1, spec={"nodeDrainTimeout": text}).drain_seconds == seconds
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_an_empty_machine_is_read_without_complaint(contract):
+    machine = read(contract)
+    assert machine == read(contract, spec=None, status=None)
+    assert (machine.provider_id, machine.node_name, machine.failure) == (None, None, None)
+    assert (machine.drain_seconds, machine.detach_seconds) == (None, None)
+    assert not machine.remediation_requested
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_provider_id_and_node_are_read_from_the_same_place_in_both(contract):
+    machine = read(contract, spec={"providerID": "remote://a"}, status={"nodeRef": {"name": "node-7"}})
+    assert (machine.provider_id, machine.node_name) == ("remote://a", "node-7")
+
+
+def test_v1beta1_reports_failures_in_its_status():
+    machine = read(V1, status={"failureReason": "CreateError", "failureMessage": "no quota"})
+    assert machine.failure == Failure("CreateError", "no quota")
+
+
+def test_v1beta2_reports_failures_under_deprecated():
+    failed = {"failureReason": "CreateError", "failureMessage": "no quota"}
+    assert read(V2, status={"deprecated": {"v1beta1": failed}}).failure == Failure("CreateError", "no quota")
+    assert read(V2, status=failed).failure is None
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [
+        ({"failureMessage": "it burns"}, Failure("MachineFailed", "it burns")),
+        ({"failureReason": "UpdateError"}, Failure("UpdateError", "UpdateError")),
+        ({"failureReason": "it burns, really"}, Failure("MachineFailed", "it burns, really")),
+    ],
+)
+def test_a_failure_always_has_a_reason_of_one_word_and_a_message(status, failure):
+    assert read(V1, status=status).failure == failure
+
+
+def test_v1beta1_says_in_a_field_whether_infrastructure_is_ready():
+    assert read(V1, status={"infrastructureReady": True}).infrastructure_ready
+    assert not read(V1, status={}).infrastructure_ready
+
+
+def test_v1beta2_says_in_a_condition_whether_infrastructure_is_ready():
+    ready = {"conditions": [{"type": "InfrastructureReady", "status": "True"}]}
+    assert read(V2, status=ready).infrastructure_ready
+    assert not read(V2, status={"infrastructureReady": True}).infrastructure_ready
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+@pytest.mark.parametrize(("status", "asked"), [("False", True), ("True", False), ("Unknown", False)])
+def test_a_health_check_asks_for_remediation_by_owner_remediated_false(contract, status, asked):
+    machine = read(contract, status={"conditions": [{"type": "OwnerRemediated", "status": status}]})
+    assert machine.remediation_requested is asked
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_what_capi_waits_for_is_quoted(contract):
+    conditions = [
+        {"type": "Ready", "status": "False", "message": "all of it"},
+        {"type": "InfrastructureReady", "status": "False", "message": "host is off"},
+    ]
+    assert read(contract, status={"conditions": conditions}).waiting_for == "InfrastructureReady: host is off"

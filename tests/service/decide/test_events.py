@@ -1,0 +1,240 @@
+"""Each happening is told once, however often it is looked at."""
+
+import pytest
+
+from crds.status import Phase
+from service.decide import plan as actions
+from service.decide.events import notices
+from service.decide.outcome import Outcome
+from service.decide.plan import Plan
+from service.decide.world import Role
+from tests.service.decide.builders import (
+    CLOSES,
+    GRACE,
+    MINUTE,
+    MORNING,
+    OPENS,
+    SECOND,
+    TOMORROW,
+    cluster,
+    pod,
+    raw_spec,
+    running_status,
+    status,
+    taint,
+)
+from tests.service.decide.simulation import Simulation, merge, running
+
+TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
+PLAN = Plan(Phase.ACTIVE, "MachineRunning", "It runs.")
+
+
+def told_by(sim: Simulation, happening) -> list[str]:
+    """The events that a happening brings about, until all is quiet; quiet means quiet."""
+    before = len(sim.events)
+    happening(sim)
+    sim.settle()
+    reasons = [event.reason for event in sim.events[before:]]
+    sim.step()
+    sim.step()
+    assert len(sim.events) - before == len(reasons), "a second look tells nothing new"
+    return reasons
+
+
+def at(moment):
+    return lambda sim: setattr(sim, "now", moment)
+
+
+def test_a_whole_day_is_told_in_order_and_each_happening_once():
+    sim = Simulation(now=OPENS - MINUTE, pods=[pod()])
+    assert told_by(sim, lambda _: None) == []
+    assert told_by(sim, at(OPENS)) == ["ScheduleActivated", "MachineCreated"]
+    assert told_by(sim, Simulation.provision) == ["MachineReady"]
+    assert told_by(sim, at(CLOSES)) == ["ScheduleDeactivated", "ShutdownStarted"]
+    assert told_by(sim, Simulation.let_pods_go) == ["NodeDrained", "MachineDeleted"]
+    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"]
+    assert told_by(sim, at(TOMORROW)) == ["ScheduleActivated", "MachineCreated"]
+
+
+def test_a_drain_that_timed_out_is_a_warning_once():
+    sim = running(pods=[pod()])
+    sim.guarded = {"web"}
+    assert told_by(sim, at(CLOSES)) == ["ScheduleDeactivated", "ShutdownStarted"]
+    assert told_by(sim, at(CLOSES + GRACE)) == ["DrainTimedOut", "MachineDeleted"]
+    assert [event.warning for event in sim.events[-2:]] == [True, False]
+
+
+def test_a_drain_that_timed_out_is_told_whatever_began_it():
+    sim = running(pods=[pod()])
+    sim.guarded = {"web"}
+    sim.cluster = cluster(deleting=True)
+    sim.settle()
+    assert told_by(sim, lambda sim: sim.after(GRACE)) == ["DrainTimedOut", "MachineDeleted"]
+
+
+def shutting_down() -> Simulation:
+    sim = running(pods=[pod()])
+    sim.now = CLOSES
+    sim.settle()
+    return sim
+
+
+def test_a_cancelled_shutdown():
+    edited = told_by(shutting_down(), lambda sim: sim.edit(schedule={"hoursOfDay": ["9-20"]}))
+    assert edited == ["ScheduleActivated", "ShutdownCancelled", "MachineReady"]
+
+
+def test_a_shutdown_abandoned_by_disabling():
+    told = told_by(shutting_down(), lambda sim: sim.edit(schedule={"enabled": False}))
+    assert told == ["ShutdownCancelled", "ScheduleDisabled"]
+
+
+def test_a_shutdown_interrupted_by_a_pause_is_not_cancelled():
+    sim = shutting_down()
+    assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
+    assert told_by(sim, lambda sim: setattr(sim, "paused", False)) == ["ShutdownStarted"]
+
+
+def test_disable_and_enable():
+    sim = running()
+    assert told_by(sim, lambda sim: sim.edit(schedule={"enabled": False})) == ["ScheduleDisabled"]
+    assert told_by(sim, at(CLOSES)) == []
+    assert told_by(sim, at(TOMORROW)) == []
+    assert told_by(sim, lambda sim: sim.edit(schedule={"enabled": True})) == ["ScheduleResumed", "MachineReady"]
+
+
+def test_kill_switch_and_return():
+    sim = running()
+    killed = told_by(sim, lambda sim: sim.edit(killSwitch=True))
+    assert killed == ["MachineDeleted", "KillSwitch"]
+    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"]
+    assert told_by(sim, lambda sim: sim.edit(killSwitch=False)) == ["MachineCreated", "ScheduleResumed"]
+
+
+def test_a_killed_machine_whose_schedule_was_disabled_is_not_resumed():
+    sim = running()
+    sim.edit(schedule={"enabled": False})
+    sim.settle()
+    assert "ScheduleResumed" not in told_by(sim, lambda sim: sim.edit(killSwitch=True))
+
+
+@pytest.mark.parametrize("switch", [{"schedule": {"enabled": False}}, {"killSwitch": True}])
+def test_what_is_deleted_while_a_switch_is_off_is_not_resumed(switch):
+    sim = running()
+    sim.edit(**switch)
+    sim.settle()
+    assert "ScheduleResumed" not in told_by(sim, Simulation.delete)
+
+
+def test_a_machine_that_somebody_deleted_comes_back():
+    sim = running()
+    assert told_by(sim, lambda sim: sim.ask_deletion_of(Role.MACHINE)) == []
+    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
+
+
+def test_a_missing_object_that_is_made_again():
+    sim = running()
+    assert told_by(sim, lambda sim: sim.objects.pop(Role.BOOTSTRAP)) == ["ObjectCreated"]
+
+
+def test_drift_that_was_repaired():
+    sim = running()
+    meddle = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}}
+    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], meddle)) == ["DriftRepaired"]
+    assert "labels" in sim.events[-1].message
+
+
+def test_taints_and_conflicts():
+    sim = running()
+    assert told_by(sim, lambda sim: sim.edit(**TAINTED)) == ["NodeTaintsApplied"]
+    assert told_by(sim, lambda sim: sim.change_node(taints=())) == ["NodeTaintsApplied"]
+    changed = (taint(value="admin"),)
+    assert told_by(sim, lambda sim: sim.change_node(taints=changed)) == ["TaintOwnershipConflict"]
+    assert sim.events[-1].warning
+
+
+def test_taints_that_cannot_be_written_are_told_by_one_warning():
+    sim = running()
+    sim.fails = actions.ApplyTaints
+    assert told_by(sim, lambda sim: sim.edit(**TAINTED)) == ["PatchFailed"]
+
+
+def test_a_failed_machine():
+    failed = {"failureReason": "CreateError", "failureMessage": "no quota"}
+    sim = Simulation()
+    sim.settle()
+    fail = {"status": {"deprecated": {"v1beta1": failed}}}
+    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], fail)) == ["CreateError"]
+    assert (sim.events[-1].message, sim.events[-1].warning) == ("no quota", True)
+
+
+def test_a_contradiction_is_a_warning():
+    sim = running()
+    moved = {"spec": {"providerID": "remote://another"}}
+    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], moved)) == ["ProviderIDChanged"]
+    assert sim.events[-1].warning
+
+
+def test_a_remediation():
+    sim = running()
+    sick = [{"type": "OwnerRemediated", "status": "False"}]
+    mark = lambda sim: sim.objects[Role.MACHINE]["status"].update(conditions=sick)  # noqa: E731 - reads as a happening
+    assert told_by(sim, mark) == ["Remediated", "MachineDeleted"]
+    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
+
+
+@pytest.mark.parametrize(
+    ("happening", "reason"),
+    [
+        (lambda sim: setattr(sim, "cluster", None), "ClusterNotFound"),
+        (lambda sim: setattr(sim, "cluster", cluster(deleting=True)), "ClusterDeleting"),
+        (lambda sim: sim.put_foreign(Role.BOOTSTRAP), "ForeignObject"),
+        (lambda sim: setattr(sim, "contract", None), "CAPINotInstalled"),
+        (lambda sim: sim.edit(priority="high"), "InvalidSpec"),
+        (lambda sim: setattr(sim, "fails", actions.Create), "Forbidden"),
+    ],
+)
+def test_what_a_human_must_mend_is_told_by_exactly_one_warning(happening, reason):
+    sim = Simulation(now=OPENS - SECOND)
+    sim.settle()
+    happening(sim)
+    sim.now = OPENS
+    sim.step()
+    sim.step()
+    assert [event.reason for event in sim.events if event.warning] == [reason]
+
+
+def test_a_workload_cluster_that_cannot_be_reached_is_told_once():
+    assert told_by(running(), lambda sim: setattr(sim, "reachable", False)) == ["Unreachable"]
+
+
+def test_a_deletion_that_waits_for_a_pause_is_a_warning():
+    sim = running(paused=False)
+    sim.paused = True
+    assert told_by(sim, Simulation.delete) == ["Paused", "DeletionPaused"]
+    assert sim.events[-1].warning
+
+
+def test_a_finalizer_that_was_released_with_children_left_is_a_warning():
+    sim = running()
+    sim.delete()
+    sim.settle()
+    sim.after(GRACE + 10 * MINUTE)
+    sim.settle()
+    last = sim.events[-1]
+    assert (sim.gone, last.reason, last.warning) == (True, "FinalizerReleased", True)
+
+
+def test_why_a_machine_was_deleted_is_said_without_a_double_stop():
+    delete = actions.Delete(Role.MACHINE, "desk-machine", "uid", "the window closed")
+    (notice,) = notices(running_status(), running_status(), PLAN, Outcome(done=(delete,)))
+    assert notice.message == "Asked for the deletion of Machine desk-machine: the window closed."
+
+
+def test_nothing_changed_nothing_told():
+    assert notices(status(), status(), PLAN, Outcome()) == []
+
+
+def test_a_spec_that_was_invalid_from_the_start_is_told_once():
+    sim = Simulation(spec=raw_spec(priority="high"), now=MORNING)
+    assert told_by(sim, lambda _: None) == ["ScheduleActivated", "InvalidSpec"]

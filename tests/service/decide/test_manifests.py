@@ -1,0 +1,229 @@
+from dataclasses import replace
+
+import pytest
+
+from crds import names
+from service.decide import contracts, manifests
+from service.decide.plan import Patch
+from service.decide.world import Contract, Owner, Role
+from tests.service.decide.builders import (
+    CLUSTER_UID,
+    GRACE,
+    SPEC,
+    UID,
+    child,
+    cluster,
+    identity,
+    machine,
+    running_world,
+    spec,
+    world,
+)
+
+OWNED = {
+    "cluster.x-k8s.io/cluster-name": "prod",
+    "5spot.finos.org/scheduled-machine": "desk",
+    "app.kubernetes.io/managed-by": "5spot",
+}
+SELF = {"apiVersion": "5spot.finos.org/v1alpha1", "kind": "ScheduledMachine", "name": "desk", "uid": UID}
+
+
+def made(contract: Contract = Contract.V1BETA2, **changes):
+    return {one.role: one.manifest for one in manifests.creations(spec(**changes), world(contract=contract))}
+
+
+def repair(seen=None, **changes) -> Patch:
+    (patch,) = manifests.repairs(spec(**changes), seen or running_world())
+    return patch
+
+
+# Creation
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [(Role.BOOTSTRAP, "desk-bootstrap"), (Role.INFRASTRUCTURE, "desk-infra"), (Role.MACHINE, "desk-machine")],
+)
+def test_names_labels_and_namespace(role, name):
+    metadata = made()[role]["metadata"]
+    assert (metadata["name"], metadata["namespace"]) == (name, "team")
+    assert metadata["labels"] == OWNED
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_bootstrap_and_infrastructure_have_us_as_plain_owner(role):
+    assert made()[role]["metadata"]["ownerReferences"] == [SELF]
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_the_machine_has_two_owners_from_its_creation(contract):
+    owners = made(contract)[Role.MACHINE]["metadata"]["ownerReferences"]
+    api_version = f"cluster.x-k8s.io/{contract}"
+    assert owners == [
+        {**SELF, "controller": True},
+        {"apiVersion": api_version, "kind": "Cluster", "name": "prod", "uid": CLUSTER_UID},
+    ]
+
+
+def test_provider_specs_are_passed_through_unchanged():
+    assert made()[Role.BOOTSTRAP]["spec"] == SPEC["bootstrapSpec"]["spec"]
+    assert made()[Role.INFRASTRUCTURE]["spec"] == SPEC["infrastructureSpec"]["spec"]
+    assert made()[Role.INFRASTRUCTURE]["kind"] == "RemoteMachine"
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_the_machine_points_at_the_other_two_in_its_contract(contract):
+    body = made(contract)[Role.MACHINE]
+    refs = body["spec"]["bootstrap"]["configRef"], body["spec"]["infrastructureRef"]
+    assert body["apiVersion"] == f"cluster.x-k8s.io/{contract}"
+    assert [ref["name"] for ref in refs] == ["desk-bootstrap", "desk-infra"]
+    assert all(("apiGroup" in ref) == (contract is Contract.V1BETA2) for ref in refs)
+    assert body["spec"]["clusterName"] == "prod"
+
+
+def test_capi_has_limits_from_the_start():
+    deletion = made(nodeDrainTimeout="2m")[Role.MACHINE]["spec"]["deletion"]
+    assert deletion == {
+        "nodeDrainTimeoutSeconds": 120,
+        "nodeVolumeDetachTimeoutSeconds": 120,
+        "nodeDeletionTimeoutSeconds": 10,
+    }
+
+
+def test_the_template_goes_onto_the_machine_only_and_what_we_set_wins():
+    template = {"labels": {"rack": "4", names.LABEL_MANAGED_BY: "helm"}, "annotations": {"note": "x"}}
+    bodies = made(machineTemplate=template)
+    assert bodies[Role.MACHINE]["metadata"]["labels"] == {**OWNED, "rack": "4"}
+    assert bodies[Role.MACHINE]["metadata"]["annotations"]["note"] == "x"
+    assert "rack" not in bodies[Role.BOOTSTRAP]["metadata"]["labels"]
+
+
+def test_the_hash_tells_from_which_provider_specs_a_machine_was_made():
+    edited = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "spec": {"version": "v2"}}}
+    noted = made()[Role.MACHINE]["metadata"]["annotations"][names.ANNOTATION_SPEC_HASH]
+    assert noted == manifests.spec_hash(spec()) == manifests.spec_hash(spec(priority=3, nodeDrainTimeout="1m"))
+    assert noted != manifests.spec_hash(spec(**edited))
+
+
+def test_the_same_host_is_recognised_whatever_the_order_of_keys_and_the_version():
+    one = manifests.host_hash("infrastructure.cluster.x-k8s.io/v1beta1", "RemoteMachine", {"a": 1, "b": 2})
+    same = manifests.host_hash("infrastructure.cluster.x-k8s.io/v1beta2", "RemoteMachine", {"b": 2, "a": 1})
+    other = manifests.host_hash("infrastructure.cluster.x-k8s.io/v1beta1", "RemoteMachine", {"a": 1, "b": 3})
+    assert one == same != other
+
+
+# Repair
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_what_was_just_created_needs_no_repair(contract):
+    assert manifests.repairs(spec(), running_world(contract=contract)) == ()
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("labels", [{}, {**OWNED, names.LABEL_OWNER: "me"}])
+def test_owned_labels_that_someone_changed_are_put_right(role, labels):
+    changed = {"machine": machine(of={"labels": labels})}
+    seen = running_world(**(changed if role is Role.MACHINE else {str(role): child(role, labels=labels)}))
+    patch = repair(seen)
+    wrong = {key: value for key, value in OWNED.items() if labels.get(key) != value}
+    assert (patch.role, patch.body) == (role, {"metadata": {"labels": wrong}})
+
+
+def test_labels_and_annotations_of_others_are_left_alone():
+    seen = running_world(machine=machine(of={"labels": {**OWNED, "theirs": "x"}}))
+    assert manifests.repairs(spec(), seen) == ()
+
+
+@pytest.mark.parametrize(("drain", "detach"), [(None, None), (0, 300), (300, 7)])
+@pytest.mark.parametrize("contract", list(Contract))
+def test_timeouts_that_someone_changed_are_put_right(drain, detach, contract):
+    seen = running_world(contract=contract, machine=machine(drain_seconds=drain, detach_seconds=detach))
+    assert repair(seen).body == {"spec": contracts.timeouts(contract, GRACE, GRACE)}
+
+
+def owners(*kept: tuple[str, bool]) -> tuple[Owner, ...]:
+    return tuple(Owner(uid, controller, {"uid": uid, "controller": controller}) for uid, controller in kept)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pytest.param((), id="none left"),
+        pytest.param(((UID, True),), id="Cluster missing"),
+        pytest.param(((CLUSTER_UID, False),), id="we are missing"),
+        pytest.param(((UID, False), (CLUSTER_UID, False)), id="not the controller any more"),
+    ],
+)
+def test_owner_references_of_the_machine_that_someone_changed_are_put_right(kept):
+    patch = repair(running_world(machine=machine(of={"owners": owners(*kept), "resource_version": "7"})))
+    written = patch.body["metadata"]["ownerReferences"]
+    assert [(one["uid"], one.get("controller", False)) for one in written] == [(UID, True), (CLUSTER_UID, False)]
+    assert patch.resource_version == "7"
+
+
+def test_owners_of_others_are_kept():
+    patch = repair(running_world(machine=machine(of={"owners": owners(("theirs", False))})))
+    assert patch.body["metadata"]["ownerReferences"][-1] == {"uid": "theirs", "controller": False}
+
+
+def test_another_controller_of_the_machine_is_not_fought():
+    seen = running_world(machine=machine(of={"owners": owners(("theirs", True))}))
+    assert manifests.repairs(spec(), seen) == ()
+
+
+@pytest.mark.parametrize("kept", [(), (("machine", True),), ((UID, True),)])
+def test_we_stay_a_plain_owner_of_bootstrap_and_infrastructure_beside_capi(kept):
+    seen = running_world(infrastructure=child(Role.INFRASTRUCTURE, owners=owners(*kept)))
+    patch = repair(seen)
+    others = [{"uid": uid, "controller": controller} for uid, controller in kept if uid != UID]
+    assert patch.body["metadata"]["ownerReferences"] == [*others, SELF]
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("state", [{"ours": False}, {"leaving": True}])
+def test_what_is_foreign_or_leaving_is_never_patched(role, state):
+    broken = {**state, "labels": {}}
+    seen = running_world(
+        **({"machine": machine(of=broken)} if role is Role.MACHINE else {str(role): child(role, **broken)})
+    )
+    assert manifests.repairs(spec(), seen) == ()
+
+
+def test_a_patch_says_what_was_off_and_whose():
+    patch = repair(running_world(machine=machine(of={"labels": {}}, drain_seconds=0)))
+    assert (patch.role, patch.name, patch.uid) == (Role.MACHINE, "desk-machine", "uid-of-desk-machine")
+    assert patch.why == "labels, deletion"
+
+
+# Specs changed by others
+
+
+@pytest.mark.parametrize(
+    ("there", "paths"),
+    [
+        ({"address": "192.0.2.7", "port": 22}, ()),
+        ({"address": "192.0.2.7", "port": 22, "added": "by the provider"}, ()),
+        ({"address": "192.0.2.7"}, ()),
+        ({"address": "192.0.2.99", "port": 23}, ("spec.address", "spec.port")),
+    ],
+)
+def test_provider_specs_that_others_changed_are_told_by_path(there, paths):
+    seen = child(Role.INFRASTRUCTURE, spec=there)
+    assert manifests.changed_by_others(spec().infrastructure_spec, seen) == paths
+
+
+def test_defaults_inside_lists_are_no_change():
+    wanted = {**SPEC["infrastructureSpec"], "spec": {"disks": [{"size": 1}, {"size": 2}]}}
+    provider = spec(infrastructureSpec=wanted).infrastructure_spec
+    defaulted = child(Role.INFRASTRUCTURE, spec={"disks": [{"size": 1, "type": "ssd"}, {"size": 3}]})
+    assert manifests.changed_by_others(provider, defaulted) == ("spec.disks[1].size",)
+    shorter = child(Role.INFRASTRUCTURE, spec={"disks": []})
+    assert manifests.changed_by_others(provider, shorter) == ("spec.disks",)
+
+
+def test_creations_follow_a_renamed_owner_and_cluster():
+    seen = world(me=identity(name="other"), cluster=replace(cluster(), name="prod", uid="new"))
+    body = {one.role: one.manifest for one in manifests.creations(spec(), seen)}[Role.MACHINE]
+    assert body["metadata"]["name"] == "other-machine"
+    assert body["metadata"]["ownerReferences"][1]["uid"] == "new"

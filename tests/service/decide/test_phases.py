@@ -1,0 +1,105 @@
+import pytest
+
+from crds.status import MachinePhase
+from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
+from tests.service.decide.builders import (
+    FAILURE,
+    PROVIDER_ID,
+    machine,
+    new_machine,
+    node,
+    running_status,
+    running_world,
+    status,
+    world,
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "phase"),
+    [
+        ({"machine": new_machine()}, MachinePhase.PROVISIONING),
+        ({"machine": new_machine(provider_id=PROVIDER_ID)}, MachinePhase.PROVISIONED),
+        ({"machine": machine()}, MachinePhase.RUNNING),
+        ({"machine": machine(of={"leaving": True}, failure=FAILURE)}, MachinePhase.DELETING),
+        ({"machine": new_machine(failure=FAILURE)}, MachinePhase.FAILED),
+        ({"infrastructure": None}, MachinePhase.FAILED),
+        ({"machine": None}, None),
+        ({"machine": machine(of={"ours": False})}, None),
+    ],
+)
+def test_the_phase_of_a_machine(seen, phase):
+    assert machine_phase(running_world(**seen)) == phase
+
+
+def test_a_ready_node_with_ready_infrastructure_outranks_a_sticky_failure():
+    recovered = running_world(machine=machine(failure=FAILURE))
+    assert machine_failure(recovered) is None
+    assert machine_phase(recovered) is MachinePhase.RUNNING
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"node": node(ready=False)},
+        {"node": None},
+        {"machine": machine(failure=FAILURE, infrastructure_ready=False)},
+    ],
+)
+def test_a_sticky_failure_counts_without_them(seen):
+    assert machine_failure(running_world(**{"machine": machine(failure=FAILURE), **seen})) == FAILURE
+
+
+def test_infrastructure_that_is_gone_before_the_host_was_provisioned_is_no_failure():
+    assert machine_failure(running_world(machine=new_machine(), infrastructure=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"provider_id": "remote://another"}, "ProviderIDChanged"),
+        ({"provider_id": None}, "ProviderIDChanged"),
+        ({"node_name": "node-8"}, "NodeRefChanged"),
+        ({"node_name": None}, "NodeRefChanged"),
+    ],
+)
+def test_provider_id_and_node_never_change_or_vanish_while_the_machine_lives(changed, reason):
+    wrong = contradiction(running_world(machine=machine(**changed)))
+    assert wrong is not None
+    assert wrong.reason == reason
+
+
+def test_another_machine_may_have_another_provider_id():
+    new = machine(of={"uid": "new"}, provider_id="remote://another")
+    assert contradiction(running_world(machine=new, node=node(provider_id="remote://another"))) is None
+
+
+def test_a_node_of_the_same_name_on_another_host_is_a_contradiction():
+    wrong = contradiction(running_world(node=node(provider_id="remote://another")))
+    assert wrong is not None
+    assert wrong.reason == "NodeOfAnotherHost"
+
+
+@pytest.mark.parametrize("known", [status(), running_status(provider_id=None, node_ref=None)])
+def test_what_was_not_known_before_is_no_contradiction(known):
+    assert contradiction(running_world(status=known)) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "ours"),
+    [
+        ({}, True),
+        ({"node": node(provider_id="remote://another")}, False),
+        ({"node": node(provider_id=None)}, False),
+        ({"machine": new_machine(), "status": status(), "node": node(provider_id=None)}, False),
+        ({"node": None}, False),
+        ({"machine": None}, False),
+        ({"machine": machine(provider_id="x"), "node": node(provider_id="x")}, False),
+    ],
+)
+def test_a_node_is_written_to_only_if_its_provider_id_is_the_machines(seen, ours):
+    assert node_is_ours(running_world(**seen)) is ours
+
+
+def test_without_a_machine_there_is_nothing_to_say():
+    assert (machine_phase(world()), machine_failure(world()), contradiction(world())) == (None, None, None)

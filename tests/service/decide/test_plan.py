@@ -1,0 +1,25 @@
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from crds.status import Phase
+from service.decide import plan
+from service.decide.outcome import Outcome
+from service.decide.plan import Plan, when
+from tests.service.decide.builders import CLOSES, MORNING
+
+
+def test_the_earliest_instant_counts_and_none_does_not():
+    assert when(CLOSES, None, MORNING) == MORNING
+    assert when(None, None) is None
+
+
+def test_a_plan_is_data_that_nobody_changes():
+    with pytest.raises(FrozenInstanceError):
+        Plan(Phase.ACTIVE, "MachineRunning", "It runs.").phase = Phase.ERROR
+
+
+def test_an_outcome_knows_what_was_done():
+    outcome = Outcome(done=(plan.AddFinalizer(),))
+    assert outcome.did(plan.AddFinalizer)
+    assert not outcome.did(plan.Create)

@@ -1,0 +1,287 @@
+from datetime import timedelta
+
+import pytest
+
+from crds.status import MachinePhase, NodeReference, Phase, Reclaim, Remediation, ScheduledMachineStatus
+from service.decide import plan as actions
+from service.decide.lifecycle import decide
+from service.decide.outcome import Blocker, Outcome, Trouble
+from service.decide.report import premature, report
+from service.decide.world import Role, Workload
+from tests.service.decide.builders import (
+    CLOSES,
+    EVENING,
+    GRACE,
+    MINUTE,
+    MORNING,
+    PROVIDER_ID,
+    TOMORROW,
+    child,
+    draining_world,
+    identity,
+    intent,
+    leaving_world,
+    legible,
+    machine,
+    new_machine,
+    node,
+    pod,
+    reference,
+    running_status,
+    running_world,
+    situation,
+    status,
+    taint,
+    unreadable_spec,
+    world,
+)
+from tests.service.decide.simulation import Simulation, running
+
+TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
+ALWAYS = {"schedule": {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}}
+
+
+def reported(seen=None, now=MORNING, of=None, outcome=None) -> ScheduledMachineStatus:
+    s = situation(now, of=of, seen=seen)
+    plan = decide(s.intent, s.world, now)
+    return report(s, plan, outcome or Outcome(done=plan.actions))
+
+
+def failing(kind: type, seen, of=None, now=MORNING, **fields) -> Outcome:
+    """The plan failed at its first action of that class; what came before was done."""
+    plan = decide(of or intent(), seen, now)
+    index = next(i for i, action in enumerate(plan.actions) if isinstance(action, kind))
+    return Outcome(plan.actions[:index], Trouble(plan.actions[index], "Forbidden", "no"), **fields)
+
+
+# The fields of the seeds
+
+
+def test_every_field_of_a_running_machine_is_maintained():
+    told = running(spec={**Simulation().spec, **TAINTED}).status
+    assert (told.phase, told.message, told.in_schedule) == (Phase.ACTIVE, "Machine is running as Node node-7.", True)
+    assert (told.machine_phase, told.provider_id) == (MachinePhase.RUNNING, PROVIDER_ID)
+    assert (told.machine_ref.name, told.machine_ref.kind, told.machine_ref.namespace) == (
+        "desk-machine",
+        "Machine",
+        "team",
+    )
+    assert (told.bootstrap_ref.name, told.infrastructure_ref.name) == ("desk-bootstrap", "desk-infra")
+    assert all(ref.uid for ref in (told.machine_ref, told.bootstrap_ref, told.infrastructure_ref, told.node_ref))
+    assert (told.node_ref.api_version, told.node_ref.kind, told.node_ref.name) == ("v1", "Node", "node-7")
+    assert [one.key for one in told.applied_node_taints] == ["workload"]
+    assert told.last_scheduled_time == MORNING
+    assert (told.next_activation, told.next_cleanup) == (TOMORROW, CLOSES)
+    assert told.observed_generation == 1
+    assert (told.shutdown_started_at, told.reclaim, told.remediation) == (None, None, None)
+
+
+def test_nothing_is_left_in_the_status_of_a_machine_that_is_gone():
+    told = reported(world(status=running_status(shutdown_started_at=CLOSES)), EVENING)
+    assert (told.phase, told.in_schedule, told.machine_phase) == (Phase.INACTIVE, False, None)
+    assert (told.machine_ref, told.node_ref, told.provider_id, told.shutdown_started_at) == (None,) * 4
+    assert (told.next_activation, told.next_cleanup) == (TOMORROW, None)
+
+
+def test_the_generation_that_was_looked_at_is_reported():
+    assert reported(running_world(me=identity(generation=9))).observed_generation == 9
+
+
+@pytest.mark.parametrize(
+    ("of", "now", "activation", "cleanup"),
+    [
+        (intent(), MORNING, TOMORROW, CLOSES),
+        (intent(), EVENING, TOMORROW, None),
+        (intent(**ALWAYS), MORNING, None, None),
+        (intent(schedule={"enabled": False}), MORNING, None, None),
+        (intent(killSwitch=True), MORNING, None, None),
+        (legible(unreadable_spec()), MORNING, None, None),
+    ],
+)
+def test_when_the_next_window_opens_and_the_current_one_closes(of, now, activation, cleanup):
+    told = reported(world(), now, of)
+    assert (told.next_activation, told.next_cleanup) == (activation, cleanup)
+
+
+def test_next_cleanup_is_the_deadline_of_a_shutdown_under_way():
+    assert reported(draining_world(pod()), CLOSES + MINUTE).next_cleanup == CLOSES + GRACE
+
+
+def test_next_cleanup_of_a_killed_machine_is_at_once():
+    assert reported(running_world(), MORNING, intent(killSwitch=True)).next_cleanup == MORNING
+
+
+def test_an_unreadable_schedule_leaves_open_whether_we_are_in_it():
+    assert reported(world(), of=legible(unreadable_spec())).in_schedule is None
+
+
+# References
+
+
+def test_the_machine_is_remembered_until_all_children_are_gone():
+    left = world(status=running_status(), bootstrap=child(Role.BOOTSTRAP, leaving=True))
+    assert reported(left, EVENING).machine_ref == reference(Role.MACHINE)
+
+
+def test_a_machine_that_only_cannot_be_seen_is_remembered():
+    assert reported(world(status=running_status(), contract=None), EVENING).machine_ref == reference(Role.MACHINE)
+
+
+def test_foreign_objects_are_not_reported_as_ours():
+    foreign = world(bootstrap=child(Role.BOOTSTRAP, ours=False), machine=machine(of={"ours": False}))
+    told = reported(foreign)
+    assert (told.bootstrap_ref, told.machine_ref, told.machine_phase, told.provider_id) == (None,) * 4
+
+
+@pytest.mark.parametrize("changed", [{"provider_id": "remote://another"}, {"node_name": "node-8"}, {"node_name": None}])
+def test_a_contradiction_is_not_copied(changed):
+    told = reported(running_world(machine=machine(**changed)))
+    assert (told.provider_id, told.node_ref.name) == (PROVIDER_ID, "node-7")
+
+
+def test_a_node_that_registered_again_is_taken_over():
+    assert reported(running_world(node=node(uid="again"))).node_ref == NodeReference(name="node-7", uid="again")
+
+
+def test_the_uid_of_a_node_that_cannot_be_seen_is_remembered():
+    assert reported(running_world(node=None)).node_ref.uid == "uid-of-the-node"
+
+
+def test_a_new_machine_has_no_node_yet():
+    seen = running_world(machine=new_machine(of={"uid": "new"}), node=None)
+    assert (reported(seen).node_ref, reported(seen).provider_id) == (None, None)
+
+
+# What was really done
+
+
+def test_pending_until_all_three_exist_and_error_while_creation_fails():
+    undone = reported(world(), outcome=Outcome())
+    failed = reported(world(), outcome=failing(actions.Create, world()))
+    assert (undone.phase, failed.phase, failed.message) == (Phase.PENDING, Phase.ERROR, "no")
+
+
+def test_a_finalizer_that_cannot_be_stored_is_no_active_machine():
+    seen = world(me=identity(finalized=False))
+    assert reported(seen, outcome=failing(actions.AddFinalizer, seen)).phase is Phase.ERROR
+
+
+def test_other_trouble_leaves_the_phase_as_it_is():
+    seen = running_world(machine=machine(of={"labels": {}}))
+    assert reported(seen, outcome=failing(actions.Patch, seen)).phase is Phase.ACTIVE
+
+
+def test_a_shutdown_that_could_not_be_stored_has_not_begun():
+    seen = running_world()
+    outcome = failing(actions.RecordShutdown, seen, now=CLOSES)
+    assert reported(seen, CLOSES, outcome=outcome).shutdown_started_at is None
+
+
+def test_a_shutdown_that_was_stored_has_begun_whatever_fails_then():
+    seen = running_world()
+    outcome = failing(actions.Cordon, seen, now=CLOSES)
+    assert reported(seen, CLOSES, outcome=outcome).shutdown_started_at == CLOSES
+
+
+def test_a_cancelled_shutdown_is_forgotten_although_something_else_fails():
+    seen = draining_world(pod(), since=MORNING - MINUTE)
+    outcome = failing(actions.Uncordon, seen)
+    assert reported(seen, outcome=outcome).shutdown_started_at is None
+
+
+def test_last_scheduled_time_is_when_a_machine_was_created():
+    earlier = MORNING - timedelta(days=1)
+    assert reported(running_world(status=status())).last_scheduled_time == MORNING
+    assert reported(running_world(status=running_status(last_scheduled_time=earlier))).last_scheduled_time == earlier
+
+
+def test_a_replacement_is_counted_once_it_is_stored():
+    seen = running_world(machine=machine(remediation_requested=True))
+    assert reported(seen).remediation == Remediation(count=1, at=MORNING)
+    assert reported(seen, outcome=failing(actions.RecordRemediation, seen)).remediation is None
+
+
+def test_replacements_are_counted_within_a_window():
+    counted = Remediation(count=2, at=MORNING)
+    assert reported(running_world(status=running_status(remediation=counted))).remediation == counted
+    assert reported(world(status=status(remediation=counted)), EVENING).remediation is None
+
+
+def test_a_reclaim_is_kept():
+    kept = Reclaim(requested_at=MORNING, reason="java", node="node-7", machine_uid="x", disabled_at=MORNING)
+    assert reported(world(status=status(reclaim=kept)), EVENING).reclaim == kept
+
+
+# Taints
+
+
+def test_applied_taints_are_what_was_written():
+    (applied,) = reported(of=intent(**TAINTED)).applied_node_taints
+    assert (applied.key, applied.value, applied.effect) == ("workload", "batch", "NoSchedule")
+
+
+@pytest.mark.parametrize("outcome", [failing(actions.ApplyTaints, running_world(), intent(**TAINTED)), Outcome()])
+def test_taints_that_were_not_written_are_not_reported(outcome):
+    assert reported(of=intent(**TAINTED), outcome=outcome).applied_node_taints == ()
+
+
+def test_taints_are_remembered_while_the_node_cannot_be_seen():
+    applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
+    seen = running_world(status=running_status(applied_node_taints=applied), node=None)
+    assert len(reported(seen, of=intent(**TAINTED)).applied_node_taints) == 1
+
+
+def test_taints_of_the_node_before_are_forgotten_when_it_registers_again():
+    applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
+    again = node(uid="again", ready=False, taints=(taint(),))
+    seen = running_world(status=running_status(applied_node_taints=applied), node=again)
+    assert reported(seen, of=intent(**TAINTED)).applied_node_taints == ()
+
+
+# Messages
+
+
+def test_blocking_pods_and_budgets_are_named():
+    seen = draining_world(*(pod(f"web-{i}") for i in range(5)))
+    blockers = tuple(Blocker(one, "budget web allows 0 disruptions") for one in seen.pods)
+    told = reported(seen, CLOSES + MINUTE, outcome=Outcome(blockers=blockers))
+    assert "5 pod(s) left" in told.message
+    assert "apps/web-0: budget web allows 0 disruptions" in told.message
+    assert "and 2 more" in told.message
+
+
+def test_a_message_has_a_limit():
+    plan = decide(intent(), world(), MORNING)
+    endless = Outcome(trouble=Trouble(plan.actions[0], "Rejected", "x" * 5000))
+    assert len(reported(world(), outcome=endless).message) == 1024
+
+
+def test_the_deletion_that_was_asked_for_is_seen_in_the_machine_phase():
+    assert reported(leaving_world(), CLOSES + MINUTE).machine_phase is MachinePhase.DELETING
+
+
+# Before the workload cluster has answered
+
+
+def just_started(**changes):
+    """A machine in service, as an operator sees it that has not reached the workload cluster yet."""
+    return running_world(**{"status": running_status(phase=Phase.ACTIVE), "workload": None, "node": None, **changes})
+
+
+def is_premature(seen, **changes):
+    s = situation(of=intent(**changes), seen=seen)
+    return premature(s, decide(s.intent, seen, MORNING), Outcome())
+
+
+def test_a_start_takes_nothing_back_that_is_only_not_seen_yet():
+    assert is_premature(just_started())
+
+
+def test_what_a_workload_cluster_answered_is_reported():
+    assert not is_premature(running_world())
+    assert not is_premature(just_started(workload=Workload(reachable=False, reason="NoAnswer", message="away")))
+
+
+def test_what_changed_while_nobody_looked_is_reported_at_once():
+    assert not is_premature(just_started(), schedule={"enabled": False})
+    assert not is_premature(just_started(status=ScheduledMachineStatus()))

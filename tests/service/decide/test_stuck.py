@@ -1,0 +1,29 @@
+from datetime import UTC, datetime, timedelta
+
+from crds.status import ObjectReference, Phase, ScheduledMachineStatus
+from service.decide.report import stuck
+from service.decide.world import Failure
+
+NOW = datetime(2026, 3, 6, 9, tzinfo=UTC)
+FORBIDDEN = Failure(reason="Forbidden", message="list remotemachines: not permitted")
+MACHINE = ObjectReference(api_version="cluster.x-k8s.io/v1beta2", kind="Machine", name="m", namespace="ns", uid="u")
+
+
+def test_what_cannot_be_seen_is_an_error_that_says_why() -> None:
+    status = stuck(ScheduledMachineStatus(), FORBIDDEN, 3, NOW)
+    (ready,) = status.conditions
+    assert status.phase is Phase.ERROR
+    assert status.message == FORBIDDEN.message
+    assert (ready.type, ready.status, ready.reason, ready.observed_generation) == ("Ready", "False", "Forbidden", 3)
+
+
+def test_a_running_machine_keeps_its_phase_while_we_cannot_look() -> None:
+    before = ScheduledMachineStatus(phase=Phase.ACTIVE, machine_ref=MACHINE)
+    status = stuck(before, FORBIDDEN, 3, NOW)
+    assert status.phase is Phase.ACTIVE
+    assert status.machine_ref == MACHINE
+
+
+def test_being_stuck_for_long_changes_nothing_any_more() -> None:
+    once = stuck(ScheduledMachineStatus(), FORBIDDEN, 3, NOW)
+    assert stuck(once, FORBIDDEN, 3, NOW + timedelta(hours=1)) == once

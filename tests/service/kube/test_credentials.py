@@ -1,0 +1,137 @@
+"""Where credentials come from, and which are refused."""
+
+import base64
+import ssl
+import stat
+import sys
+
+import pytest
+import yaml
+
+from local.pki import Authority
+from service.kube import credentials
+from service.kube.credentials import KubeconfigRefused
+
+
+@pytest.fixture
+def authority():
+    return Authority.create("test CA")
+
+
+def kubeconfig(path, *, cluster, user):
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def trusted(authority, **more):
+    return {
+        "server": "https://127.0.0.1:6443/",
+        "certificate-authority-data": base64.b64encode(authority.pem).decode(),
+        **more,
+    }
+
+
+async def test_a_kubeconfig_with_a_token(tmp_path, authority):
+    path = kubeconfig(tmp_path / "config", cluster=trusted(authority), user={"token": "abc"})
+    endpoint, source = await credentials.from_kubeconfig(path)
+    assert endpoint.server == "https://127.0.0.1:6443"
+    assert source.authorization() == "Bearer abc"
+
+
+async def test_a_kubeconfig_with_a_plugin_runs_it_again_when_its_token_is_refused(tmp_path, authority):
+    plugin = tmp_path / "plugin"
+    count = tmp_path / "count"
+    count.write_text("")
+    plugin.write_text(
+        f"#!{sys.executable}\n"
+        "import json, pathlib\n"
+        f"count = pathlib.Path({str(count)!r})\n"
+        "count.write_text(count.read_text() + 'x')\n"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',\n"
+        "                  'status': {'token': 'token' + str(len(count.read_text()))}}))\n"
+    )
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
+    path = kubeconfig(tmp_path / "config", cluster=trusted(authority), user=user)
+    _, source = await credentials.from_kubeconfig(path)
+    assert source.authorization() == "Bearer token1"
+    assert await source.refresh()
+    assert source.authorization() == "Bearer token2"
+
+
+async def test_a_kubeconfig_that_skips_verification_is_refused(tmp_path):
+    cluster = {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": True}
+    path = kubeconfig(tmp_path / "config", cluster=cluster, user={"token": "abc"})
+    with pytest.raises(KubeconfigRefused, match="insecure-skip-tls-verify"):
+        await credentials.from_kubeconfig(path)
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:8080", "127.0.0.1", "https://", "https://me@host", "file:///x"])
+async def test_a_server_without_tls_is_refused(server):
+    with pytest.raises(KubeconfigRefused, match="https"):
+        credentials.inline(server)
+
+
+async def test_a_missing_file_is_said_to_be_missing(tmp_path):
+    with pytest.raises(KubeconfigRefused, match="no such kubeconfig file"):
+        await credentials.from_kubeconfig(tmp_path / "nothing")
+
+
+async def test_an_unknown_context_is_named(tmp_path, authority):
+    path = kubeconfig(tmp_path / "config", cluster=trusted(authority), user={"token": "abc"})
+    with pytest.raises(KubeconfigRefused, match="elsewhere"):
+        await credentials.from_kubeconfig(path, "elsewhere")
+
+
+def test_a_pod_uses_its_service_account(tmp_path, authority, monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    (tmp_path / "ca.crt").write_bytes(authority.pem)
+    (tmp_path / "token").write_text("pod-token")
+    endpoint, source = credentials.from_pod(tmp_path)
+    assert endpoint.server == "https://10.0.0.1:443"
+    assert source.authorization() == "Bearer pod-token"
+
+
+def test_outside_a_pod_that_is_said(tmp_path, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(KubeconfigRefused, match="not inside a pod"):
+        credentials.from_pod(tmp_path)
+
+
+def test_the_server_is_always_verified_and_tls_at_least_1_2(authority):
+    tls = credentials.inline("https://127.0.0.1:1", ca=authority.pem).tls
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+    assert tls.check_hostname
+    assert tls.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_a_client_certificate_is_loaded_from_memory(authority):
+    pair = authority.serving("client")
+    endpoint = credentials.inline("https://127.0.0.1:1", ca=authority.pem, cert=pair.certificate, key=pair.key)
+    assert endpoint.tls.get_ca_certs()
+
+
+@pytest.mark.parametrize("ca", [b"no certificate", b"\xff\xfe", b"-----BEGIN CERTIFICATE-----\nxx\n"])
+def test_a_ca_that_is_none_is_refused(ca):
+    with pytest.raises(KubeconfigRefused, match="CA certificate"):
+        credentials.inline("https://127.0.0.1:1", ca=ca)
+
+
+def test_a_key_that_does_not_fit_its_certificate_is_refused(authority):
+    one, other = authority.serving("one"), authority.serving("other")
+    with pytest.raises(KubeconfigRefused, match="not a valid pair"):
+        credentials.inline("https://127.0.0.1:1", ca=authority.pem, cert=one.certificate, key=other.key)
+
+
+def test_a_proxy_is_taken_from_the_environment_unless_the_server_is_exempt(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "10.0.0.1")
+    assert credentials.environment_proxy("https://192.0.2.1:6443") == "http://proxy:3128"
+    assert credentials.environment_proxy("https://10.0.0.1:443") is None

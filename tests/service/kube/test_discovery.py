@@ -1,0 +1,116 @@
+"""Asking what a server serves, and not more often than needed."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from service.kube import discovery as module
+from service.kube.discovery import Discovery
+from tests.service.kube.answering import answering
+
+
+class Kinds:
+    """A server with groups that a test adds."""
+
+    def __init__(self):
+        self.groups = {}
+
+    async def answer(self, request):
+        _, _, group, *rest = request.path.split("/")
+        versions = self.groups.get(group)
+        if versions is None or (rest and rest[0] not in versions):
+            return web.Response(status=404, text="404 page not found")
+        if not rest:
+            return web.json_response({"versions": [{"version": version} for version in versions]})
+        return web.json_response({"resources": versions[rest[0]]})
+
+
+def kind(name, plural, *, namespaced=True):
+    return {"name": plural, "kind": name, "namespaced": namespaced}
+
+
+CAPI_KINDS = [kind("Machine", "machines"), kind("Machine", "machines/status"), kind("Cluster", "clusters")]
+
+
+@pytest.fixture
+async def served(tmp_path):
+    async with answering(tmp_path) as server:
+        server.kinds = Kinds()
+        server.answer = server.kinds.answer
+        yield server
+
+
+@pytest.fixture
+async def discovery(served):
+    async with served.client() as client:
+        yield Discovery(client)
+
+
+async def test_of_a_thousand_who_ask_at_once_one_asks_the_server(served, discovery):
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things", namespaced=False)]}
+    found = await asyncio.gather(*(discovery.resolve("example.com/v1", "Thing") for _ in range(1000)))
+    assert len(served.seen) == 1
+    assert {(resource.plural, resource.namespaced) for resource in found} == {("things", False)}
+
+
+async def test_a_missing_kind_is_believed_for_a_while(served, discovery, monkeypatch):
+    for _ in range(3):
+        assert await discovery.resolve("example.com/v1", "Thing") is None
+    assert len(served.seen) == 1
+    monkeypatch.setattr(module, "BELIEVE_SECONDS", 0.0)
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
+    assert await discovery.resolve("example.com/v1", "Thing")
+
+
+async def test_a_changed_definition_is_asked_about_at_once(served, discovery):
+    groups = []
+    discovery.listen(groups.append)
+    await discovery.resolve("example.com/v1", "Thing")
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
+    discovery.crd_changed("things.example.com")
+    assert await discovery.resolve("example.com/v1", "Thing")
+    assert groups == ["example.com"]
+
+
+async def test_what_was_said_just_after_a_change_is_asked_again(served, discovery, monkeypatch):
+    monkeypatch.setattr(module, "BELIEVE_WHILE_SETTLING_SECONDS", 0.0)
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
+    discovery.crd_changed("things.example.com")
+    assert await discovery.resolve("example.com/v1", "Thing")
+    del served.kinds.groups["example.com"]
+    assert await discovery.resolve("example.com/v1", "Thing") is None
+
+
+async def test_forgetting_one_group_keeps_the_others(served, discovery):
+    served.kinds.groups |= {"a.com": {"v1": [kind("A", "as")]}, "b.com": {"v1": [kind("B", "bs")]}}
+    await discovery.resolve("a.com/v1", "A")
+    await discovery.resolve("b.com/v1", "B")
+    discovery.forget("a.com")
+    await discovery.resolve("b.com/v1", "B")
+    assert len(served.seen) == 2
+    await discovery.resolve("a.com/v1", "A")
+    assert len(served.seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("versions", "contract", "expected"),
+    [
+        (["v1beta1", "v1beta2"], None, "v1beta2"),
+        (["v1beta1"], None, "v1beta1"),
+        (["v1beta1", "v1beta2"], "v1beta1", "v1beta1"),
+        (["v1beta1"], "v1beta2", None),
+        (["v1alpha4"], None, None),
+        ([], None, None),
+    ],
+)
+async def test_which_contract_is_taken(served, versions, contract, expected):
+    served.kinds.groups["cluster.x-k8s.io"] = dict.fromkeys(versions, CAPI_KINDS)
+    async with served.client() as client:
+        capi = await Discovery(client, contract=contract).capi()
+    assert (capi.version if capi else None) == expected
+
+
+async def test_a_contract_without_its_kinds_is_not_there_yet(served, discovery):
+    served.kinds.groups["cluster.x-k8s.io"] = {"v1beta2": [kind("Cluster", "clusters")]}
+    assert await discovery.capi() is None

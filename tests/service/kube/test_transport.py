@@ -1,0 +1,350 @@
+"""Requests on the wire, and what becomes of servers that misbehave."""
+
+import asyncio
+import os
+import socket
+import time
+from contextlib import aclosing
+from email.utils import formatdate
+
+import pytest
+from aiohttp import web
+
+from local.pki import Authority
+from service.kube.credentials import TokenFile
+from service.kube.errors import Disconnected, Invalid, Rejected, TooManyRequests, Unauthorized, Unavailable, Untrusted
+from service.kube.resource import CONFIG_MAPS
+from service.kube.transport import impatient_socket
+from service.sharding import LeaseTimes
+from tests.service.kube.answering import answering, status
+from tests.waiting import until
+
+
+@pytest.fixture
+async def server(tmp_path):
+    async with answering(tmp_path) as server:
+        yield server
+
+
+def always(response):
+    async def answer(_request):
+        return response() if callable(response) else response
+
+    return answer
+
+
+async def get(client):
+    return await client.get(CONFIG_MAPS, "x", namespace="a")
+
+
+async def test_an_object_comes_back_as_a_plain_dict(server):
+    server.answer = always(lambda: web.json_response({"kind": "ConfigMap"}))
+    async with server.client() as client:
+        assert await get(client) == {"kind": "ConfigMap"}
+    request = server.seen[0]
+    assert request.headers["Authorization"] == "Bearer t0"
+    assert request.path == "/api/v1/namespaces/a/configmaps/x"
+
+
+async def test_a_server_that_cannot_prove_who_it_is_gets_no_request(server):
+    async with server.client(ca=Authority.create("another CA").pem) as client:
+        with pytest.raises(Untrusted, match="cannot be verified"):
+            await get(client)
+    assert server.seen == []
+
+
+async def test_a_server_that_is_not_there_is_unavailable(server):
+    client = server.client()
+    client.transport.endpoint = type(client.transport.endpoint)("https://127.0.0.1:1", client.transport.endpoint.tls)
+    async with client:
+        with pytest.raises(Unavailable, match="get /api/v1/namespaces/a/configmaps/x"):
+            await get(client)
+
+
+async def test_a_server_that_never_answers_is_given_up_on(server):
+    server.answer = lambda _request: asyncio.Event().wait()
+    async with server.client(call_seconds=0.1) as client:
+        with pytest.raises(Unavailable, match="no answer in time"):
+            await get(client)
+
+
+async def test_an_endless_answer_is_cut_off(server):
+    server.answer = always(lambda: web.Response(body=b"x" * 2000))
+    async with server.client(body_bytes=1000) as client:
+        with pytest.raises(Unavailable, match="longer than 1000 bytes"):
+            await get(client)
+
+
+async def test_a_redirect_is_not_followed(server):
+    server.answer = always(lambda: web.Response(status=307, headers={"Location": "https://elsewhere.invalid/"}))
+    async with server.client() as client:
+        with pytest.raises(Unavailable, match="307"):
+            await get(client)
+
+
+async def test_patience_that_the_server_asks_for_is_told(server):
+    server.answer = always(lambda: web.Response(status=429, headers={"Retry-After": "3"}))
+    async with server.client() as client:
+        with pytest.raises(TooManyRequests) as caught:
+            await get(client)
+    assert caught.value.retry_after == 3.0
+
+
+async def test_an_explanation_that_comes_in_pieces_is_read_whole(server):
+    body = b'{"kind":"Status","code":422,"reason":"Invalid","message":"all of it","details":{"causes":[{"field":"a"}]}}'
+
+    async def answer(request):
+        response = web.StreamResponse(status=422)
+        await response.prepare(request)
+        for start in range(0, len(body), 20):
+            await response.write(body[start : start + 20])
+            await asyncio.sleep(0.001)
+        return response
+
+    server.answer = answer
+    async with server.client() as client:
+        with pytest.raises(Invalid, match="all of it") as caught:
+            await get(client)
+    assert caught.value.causes[0].field == "a"
+
+
+async def test_an_endless_explanation_is_cut_off(server):
+    server.answer = always(lambda: web.Response(status=500, body=b"x" * 1_000_000))
+    async with server.client() as client:
+        with pytest.raises(Unavailable, match="Internal Server Error"):
+            await get(client)
+
+
+async def test_an_error_never_shows_the_token(server):
+    server.answer = always(lambda: status(400, "BadRequest", "nope"))
+    async with server.client(token="very-secret") as client:
+        with pytest.raises(Rejected) as caught:
+            await get(client)
+    assert "very-secret" not in repr(caught.value) + str(caught.value)
+
+
+def accepting(token):
+    async def answer(request):
+        if request.headers.get("Authorization") != f"Bearer {token}":
+            return status(401, "Unauthorized", "Unauthorized")
+        return web.json_response({"ok": True})
+
+    return answer
+
+
+async def test_a_rotated_token_file_is_read_again_after_a_401_and_the_call_repeated_once(server, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("old\n")
+    source = TokenFile(file)
+    stamp = file.stat()
+    file.write_text("new\n")
+    # As if the clock had not moved between the two: only the 401 tells.
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    server.answer = accepting("new")
+    async with server.client() as client:
+        client.transport.credentials = source
+        assert await get(client) == {"ok": True}
+    assert len(server.seen) == 2
+
+
+async def test_a_rotated_token_file_is_noticed_without_a_401(server, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("old")
+    source = TokenFile(file)
+    file.write_text("new")
+    server.answer = accepting("new")
+    async with server.client() as client:
+        client.transport.credentials = source
+        await get(client)
+    assert len(server.seen) == 1
+
+
+async def test_a_token_that_stays_refused_is_reported_after_one_try(server, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("old")
+    server.answer = accepting("new")
+    async with server.client() as client:
+        client.transport.credentials = TokenFile(file)
+        with pytest.raises(Unauthorized):
+            await get(client)
+    assert len(server.seen) == 1
+
+
+async def test_many_calls_refused_at_once_read_the_new_token_once(server):
+    reads = 0
+
+    class Source:
+        token = "old"
+
+        def authorization(self):
+            return f"Bearer {self.token}"
+
+        async def refresh(self):
+            nonlocal reads
+            reads += 1
+            await asyncio.sleep(0)
+            self.token = "new"
+            return True
+
+    server.answer = accepting("new")
+    async with server.client() as client:
+        client.transport.credentials = Source()
+        await asyncio.gather(*(get(client) for _ in range(10)))
+    assert reads == 1
+
+
+async def test_a_guard_stops_writes_before_they_leave_and_lets_reads_pass(server):
+    class LeaseLost(Exception):
+        pass
+
+    def guard():
+        raise LeaseLost
+
+    server.answer = always(lambda: web.json_response({"ok": True}))
+    async with server.client() as client:
+        client.guard_writes(guard)
+        await get(client)
+        for write in (
+            client.create(CONFIG_MAPS, {}, namespace="a"),
+            client.patch(CONFIG_MAPS, "x", {}, namespace="a"),
+            client.replace(CONFIG_MAPS, "x", {}, namespace="a"),
+            client.delete(CONFIG_MAPS, "x", namespace="a"),
+            client.create_subresource(CONFIG_MAPS, "x", "y", {}, namespace="a"),
+        ):
+            with pytest.raises(LeaseLost):
+                await write
+    assert [request.method for request in server.seen] == ["GET"]
+
+
+async def test_a_connection_that_the_server_closed_is_opened_again_once(server):
+    answers = 0
+
+    async def answer(request):
+        nonlocal answers
+        answers += 1
+        if answers == 1:
+            request.transport.abort()
+        return web.json_response({"ok": True})
+
+    server.answer = answer
+    async with server.client() as client:
+        assert await client.create(CONFIG_MAPS, {}, namespace="a") == {"ok": True}
+    assert answers == 2
+
+
+async def test_a_server_that_always_closes_is_disconnected(server):
+    async def answer(request):
+        request.transport.abort()
+        return web.Response()
+
+    server.answer = answer
+    async with server.client() as client:
+        with pytest.raises(Disconnected, match="closed the connection"):
+            await client.create(CONFIG_MAPS, {}, namespace="a")
+    assert len(server.seen) == 2
+
+
+async def test_a_call_given_up_by_its_caller_says_nothing_about_the_server(server):
+    calls = []
+    server.answer = lambda _request: asyncio.Event().wait()
+    async with server.client() as client:
+        client.observe_calls(calls.append)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await get(client)
+    assert calls == []
+
+
+async def test_every_call_is_observed_with_its_verb_and_outcome(server):
+    calls = []
+    server.answer = always(lambda: status(404, "NotFound", "gone", name="x"))
+    async with server.client() as client:
+        client.observe_calls(calls.append)
+        with pytest.raises(Exception, match="gone"):
+            await client.delete(CONFIG_MAPS, "x", namespace="a")
+    assert [(c.verb, c.resource, c.status) for c in calls] == [("delete", "configmaps", 404)]
+    assert calls[0].seconds > 0
+
+
+async def test_skew_against_the_servers_clock_is_measured(server):
+    an_hour_ahead = formatdate(time.time() + 3600, usegmt=True)
+    server.answer = always(lambda: web.json_response({}, headers={"Date": an_hour_ahead}))
+    async with server.client() as client:
+        await get(client)
+        assert client.skew_seconds == pytest.approx(-3600, abs=2)
+
+
+async def test_many_watches_do_not_keep_a_call_waiting(server):
+    async def answer(request):
+        if "watch" in request.query:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await asyncio.Event().wait()
+        return web.json_response({"ok": True})
+
+    server.answer = answer
+    async with server.client(calls=1, call_seconds=5) as client:
+
+        async def follow():
+            async for _ in client.watch(CONFIG_MAPS, "1"):
+                pass
+
+        watches = [asyncio.create_task(follow()) for _ in range(5)]
+        await until(lambda: len(server.seen) == 5)
+        assert await get(client) == {"ok": True}
+        for watch in watches:
+            watch.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+
+
+async def test_a_silent_watch_ends(server):
+    async def answer(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}\n')
+        await asyncio.Event().wait()
+
+    server.answer = answer
+    async with server.client() as client, aclosing(client.watch(CONFIG_MAPS, "1", idle_seconds=0.1)) as events:
+        assert (await anext(events)).type == "BOOKMARK"
+        with pytest.raises(Unavailable, match="no answer in time"):
+            await anext(events)
+
+
+class LostError(Exception):
+    pass
+
+
+async def test_a_write_is_refused_when_its_connection_is_there_but_the_lease_is_not_any_more(server):
+    server.answer = always(lambda: web.json_response({}))
+    asked = []
+
+    def guard():
+        asked.append(True)
+        if len(asked) == 2:
+            raise LostError
+
+    async with server.client() as client:
+        client.guard_writes(guard)
+        with pytest.raises(LostError):
+            await client.create(CONFIG_MAPS, {}, namespace="a")
+        assert server.seen == []
+        await client.create(CONFIG_MAPS, {}, namespace="a")
+    assert len(server.seen) == 1
+
+
+async def test_reading_needs_no_lease(server):
+    server.answer = always(lambda: web.json_response({}))
+
+    def guard():
+        raise LostError
+
+    async with server.client() as client:
+        client.guard_writes(guard)
+        await get(client)
+
+
+def test_the_kernel_does_not_deliver_a_write_long_after_it_was_sent():
+    margin = LeaseTimes().duration - LeaseTimes().deadline
+    with impatient_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as made:
+        assert 0 < made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) < 1000 * margin

@@ -1,0 +1,153 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from crds.providers import DEFAULT_POLICY
+from service.decide.intent import read_intent
+from service.observe.hosts import Hosts, host_terms, rank_of
+from service.runtime.key import Key
+from tests.e2e.manifests import machine
+
+OPEN = datetime(2026, 3, 6, 10, tzinfo=UTC)
+CLOSED = datetime(2026, 3, 6, 20, tzinfo=UTC)
+
+
+def scheduled(name="desk", *, created="2026-01-01T00:00:00Z", has_machine=False, **spec):
+    raw = machine(name, infrastructure={"address": "192.0.2.7"}, **spec)
+    raw["metadata"] |= {"namespace": "team", "uid": f"uid-{name}", "creationTimestamp": created}
+    return raw | {"status": {"machineRef": {"name": f"{name}-machine"}}} if has_machine else raw
+
+
+def conflict(mine, *peers, now=OPEN):
+    return Line(mine, *peers).better(mine, now)
+
+
+class Line:
+    """Those who name the same host, and how often one was read to find out whether it wants it."""
+
+    def __init__(self, *objects):
+        self.objects = {key_of(raw): raw for raw in objects}
+        self.reads = 0
+        self.hosts = Hosts(self.objects.get, self.read)
+        for key, raw in self.objects.items():
+            self.hosts.saw(key, raw)
+
+    def read(self, raw):
+        self.reads += 1
+        return read_intent(raw, DEFAULT_POLICY)
+
+    def change(self, raw):
+        self.objects[key_of(raw)] = raw
+        return self.hosts.saw(key_of(raw), raw)
+
+    def better(self, mine, now=OPEN):
+        return self.hosts.better(key_of(mine), rank_of(mine), host_terms(mine), now)
+
+    def claimants(self, but, now=OPEN):
+        (term,) = host_terms(but)
+        return list(self.hosts.claimants(term, now, but=key_of(but)))
+
+
+def key_of(raw):
+    return Key(raw["metadata"]["namespace"], raw["metadata"]["name"])
+
+
+OLDER, NEWER = scheduled("older"), scheduled("newer", created="2026-02-01T00:00:00Z")
+TAKEN = Key("team", "older")
+
+
+def test_the_older_of_two_that_want_the_same_host_gets_it():
+    assert conflict(NEWER, OLDER) == TAKEN
+    assert conflict(OLDER, NEWER) is None
+
+
+def test_of_two_created_in_the_same_second_exactly_one_gets_it():
+    one, two = scheduled("one"), scheduled("two")
+    assert (conflict(one, two) is None) != (conflict(two, one) is None)
+
+
+def test_who_has_a_machine_keeps_the_host():
+    holder = scheduled("newer", created="2026-02-01T00:00:00Z", has_machine=True)
+    assert conflict(OLDER, holder) == Key("team", "newer")
+    assert conflict(holder, OLDER) is None
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        scheduled("older", killSwitch=True),
+        scheduled("older", schedule={"daysOfWeek": ["mon-fri"], "enabled": False}),
+        scheduled("older", clusterName=5),
+        {**OLDER, "metadata": {**OLDER["metadata"], "deletionTimestamp": "2026-03-01T00:00:00Z"}},
+    ],
+    ids=["killed", "disabled", "invalid", "being deleted"],
+)
+def test_who_does_not_want_a_machine_has_no_claim(peer):
+    assert conflict(NEWER, peer) is None
+
+
+def test_outside_its_window_nobody_has_a_claim_unless_its_machine_is_still_there():
+    assert conflict(NEWER, OLDER, now=CLOSED) is None
+    assert conflict(NEWER, scheduled("older", has_machine=True), now=CLOSED) == TAKEN
+
+
+def test_a_host_is_known_by_what_the_spec_says_of_it_and_by_its_provider_id():
+    elsewhere = scheduled("other", clusterName="another")
+    assert list(host_terms(OLDER)) == list(host_terms(elsewhere))
+    running = {**OLDER, "status": {"providerID": "remote://192.0.2.7"}}
+    assert list(host_terms(running)) == [*host_terms(OLDER), "remote://192.0.2.7"]
+
+
+@pytest.mark.parametrize("raw", [{}, {"spec": 5, "status": 5}, {"spec": {"infrastructureSpec": "x"}}])
+def test_nonsense_names_no_host(raw):
+    assert list(host_terms(raw)) == []
+
+
+def crowd(count, **spec):
+    return [scheduled(f"copy-{n:03}", created=f"2026-01-01T00:00:{n % 60:02}Z", **spec) for n in range(count)]
+
+
+def test_in_a_crowd_for_one_host_each_learns_who_goes_first_without_reading_all():
+    line = Line(*crowd(300))
+    assert [raw for raw in line.objects.values() if line.better(raw) is None] == [line.objects["team", "copy-000"]]
+    assert line.reads == 1
+
+
+def test_those_in_front_who_want_nothing_are_read_once_and_not_for_everybody_behind_them():
+    idle, eager = crowd(200, killSwitch=True), [scheduled(f"eager-{n}", created="2026-02-01T00:00:00Z") for n in "abc"]
+    line = Line(*idle, *eager)
+    assert [line.better(raw) for raw in eager] == [None, Key("team", "eager-a"), Key("team", "eager-a")]
+    assert line.reads == 201
+
+
+def test_who_wants_the_host_is_found_out_anew_at_a_boundary_and_when_a_clock_is_set_back():
+    line = Line(OLDER, NEWER)
+    assert line.better(NEWER) == TAKEN
+    assert line.better(NEWER, CLOSED) is None
+    assert line.better(NEWER, OPEN) == TAKEN
+
+
+def test_a_change_that_matters_to_others_is_told_and_any_other_is_not():
+    line = Line(OLDER, NEWER)
+    (term,) = host_terms(OLDER)
+    assert line.change({**OLDER, "status": {"message": "waiting"}}) == ()
+    edited = scheduled("older", killSwitch=True)
+    edited["metadata"]["generation"] = 2
+    assert line.change(edited) == (term,)
+    assert line.better(NEWER) is None
+    assert line.change(scheduled("older", has_machine=True)) == (term,)
+    assert line.claimants(NEWER) == [TAKEN]
+
+
+def test_who_is_gone_stands_in_no_line():
+    line = Line(OLDER, NEWER)
+    line.hosts.saw(TAKEN, None)
+    assert line.better(NEWER) is None
+    assert line.claimants(NEWER) == []
+    assert line.hosts.saw(TAKEN, None) == ()
+
+
+def test_the_last_in_line_is_told_when_the_one_before_him_goes():
+    line = Line(OLDER, NEWER)
+    (term,) = line.hosts.saw(TAKEN, None)
+    assert list(line.hosts.claimants(term, OPEN, but=TAKEN)) == [key_of(NEWER)]

@@ -1,0 +1,57 @@
+"""Which Nodes ask for themselves, and which of them are nobody's."""
+
+import pytest
+
+from crds import names
+from service.observe.strangers import Strangers, asks_back
+from service.runtime.cache import Change, Happening
+from service.runtime.key import Key
+
+HERE = Key("team", "prod")
+MACHINE = {"spec": {"clusterName": "prod"}, "status": {"nodeRef": {"name": "node-7"}}}
+
+
+class Machines(dict):
+    """As much of a watched cache as is asked for here."""
+
+
+def node(requested="true", uid="u-1"):
+    return {"metadata": {"name": "node-7", "uid": uid, "annotations": {names.ANNOTATION_RECLAIM_REQUESTED: requested}}}
+
+
+@pytest.mark.parametrize(
+    ("happening", "text", "asks"),
+    [
+        (Happening.ADDED, "true", True),
+        (Happening.CHANGED, "true", True),
+        (Happening.CHANGED, "yes", False),
+        (Happening.DELETED, "true", False),
+    ],
+)
+def test_a_node_asks_with_one_word_for_as_long_as_it_is_there(happening, text, asks):
+    assert asks_back(Change(happening, Key("", "node-7"), node(text))) is asks
+
+
+def test_a_node_without_annotations_asks_for_nothing():
+    assert not asks_back(Change(Happening.ADDED, Key("", "n"), {"metadata": {"name": "n"}}))
+
+
+def test_a_node_of_nobody_is_told_once():
+    strangers = Strangers()
+    assert strangers.asked(HERE, node(), Machines())
+    assert not strangers.asked(HERE, node(), Machines())
+    assert strangers.asked(HERE, node(uid="u-2"), None)
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "told"),
+    [
+        (Key("team", "a-machine"), MACHINE, False),
+        (Key("other", "a-machine"), MACHINE, True),
+        (Key("team", "a-machine"), {**MACHINE, "spec": {"clusterName": "test"}}, True),
+        (Key("team", "a-machine"), {"spec": {"clusterName": "prod"}}, True),
+    ],
+    ids=["ours", "another namespace", "another cluster", "without a Node"],
+)
+def test_a_node_whose_machine_has_not_been_looked_at_yet_is_not_nobodys(key, raw, told):
+    assert Strangers().asked(HERE, node(), Machines({key: raw})) is told

@@ -1,0 +1,263 @@
+"""The cache: the newest word wins, in whatever order words arrive."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.kube.errors import Unavailable
+from service.runtime.cache import REMEMBER_SECONDS, Cache, Happening
+from service.runtime.key import Key
+
+KEY = Key("a", "x")
+
+
+def thing(version, *, uid="u1", name="x", **more):
+    return {"metadata": {"namespace": "a", "name": name, "uid": uid, "resourceVersion": str(version)}, **more}
+
+
+@pytest.fixture
+def cache():
+    return Cache(indexes={"colour": lambda o: [o["colour"]] if "colour" in o else []})
+
+
+@pytest.fixture
+def heard(cache):
+    changes = []
+    cache.listen(changes.append)
+    return changes
+
+
+def happenings(changes):
+    return [change.happening for change in changes]
+
+
+def test_an_object_is_added_changed_and_deleted(cache, heard):
+    cache.upsert(thing(1))
+    cache.upsert(thing(2, phase="new"))
+    cache.remove(thing(3))
+    assert happenings(heard) == [Happening.ADDED, Happening.CHANGED, Happening.DELETED]
+    assert heard[1].before == thing(1)
+    assert cache.get(KEY) is None
+
+
+def test_what_is_read_can_be_changed_without_harm(cache):
+    cache.upsert(thing(1, labels=["a"]))
+    cache.get(KEY)["labels"].append("b")
+    assert cache.get(KEY)["labels"] == ["a"]
+
+
+def test_field_managers_and_kubectls_copy_are_not_kept(cache):
+    raw = thing(1)
+    raw["metadata"] |= {
+        "managedFields": [{}],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "keep": "me"},
+    }
+    cache.upsert(raw)
+    assert cache.get(KEY)["metadata"]["annotations"] == {"keep": "me"}
+    assert "managedFields" not in cache.get(KEY)["metadata"]
+
+
+def test_our_own_write_is_known_before_the_watch_tells(cache, heard):
+    cache.upsert(thing(1, phase="old"))
+    cache.absorb(thing(5, phase="ours"))
+    assert cache.get(KEY)["phase"] == "ours"
+    assert len(heard) == 1
+
+
+def test_the_echo_of_our_own_write_is_no_news(cache, heard):
+    cache.absorb(thing(5))
+    assert not cache.upsert(thing(5))
+    assert heard == []
+
+
+def test_an_event_older_than_our_write_is_ignored(cache):
+    cache.absorb(thing(5, phase="ours"))
+    cache.upsert(thing(4, phase="stale"))
+    assert cache.get(KEY)["phase"] == "ours"
+
+
+def test_versions_are_compared_as_numbers(cache):
+    cache.upsert(thing(9))
+    assert cache.upsert(thing(10))
+
+
+def test_a_stale_event_does_not_bring_a_deleted_object_back(cache):
+    cache.upsert(thing(1))
+    cache.absorb_deletion(KEY, "u1", {"kind": "Status", "status": "Success"})
+    cache.upsert(thing(2, phase="stale"))
+    assert KEY not in cache
+
+
+def test_a_late_answer_to_a_write_does_not_bring_a_deleted_object_back(cache):
+    cache.upsert(thing(1))
+    cache.remove(thing(7))
+    assert not cache.absorb(thing(6))
+    assert KEY not in cache
+
+
+def test_an_object_that_lost_its_label_and_got_it_back_is_followed_again(cache, heard):
+    cache.upsert(thing(1))
+    cache.remove(thing(7))  # what a watch by labels says when the label is gone
+    assert cache.upsert(thing(8))
+    cache.remove(thing(9))
+    assert happenings(heard) == [Happening.ADDED, Happening.DELETED, Happening.ADDED, Happening.DELETED]
+
+
+def test_a_deletion_held_by_finalizers_is_a_change(cache):
+    cache.upsert(thing(1))
+    cache.absorb_deletion(KEY, "u1", thing(2, kind="Machine", going=True))
+    assert cache.get(KEY)["going"]
+
+
+def test_a_new_object_of_the_same_name_is_taken_in_after_a_deletion(cache):
+    cache.upsert(thing(1))
+    cache.remove(thing(2))
+    assert cache.upsert(thing(3, uid="u2"))
+    assert cache.uid(KEY) == "u2"
+
+
+def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, heard):
+    cache.upsert(thing(1))
+    cache.absorb(thing(5, uid="u2"))
+    cache.remove(thing(4, uid="u1"))
+    assert cache.uid(KEY) == "u2"
+    assert happenings(heard) == [Happening.ADDED]
+
+
+def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, heard):
+    cache.upsert(thing(1))
+    cache.upsert(thing(9, uid="u2"))
+    assert happenings(heard) == [Happening.ADDED, Happening.DELETED, Happening.ADDED]
+    assert heard[1].object["metadata"]["uid"] == "u1"
+
+
+def test_what_a_list_no_longer_has_is_deleted(cache, heard):
+    cache.upsert(thing(1))
+    cache.upsert(thing(2, name="y", uid="u2"))
+    cache.keep_only({Key("a", "y")}, listed_at=9)
+    assert list(cache) == [Key("a", "y")]
+    assert heard[-1].happening is Happening.DELETED
+
+
+def test_what_we_created_after_a_list_was_made_is_kept(cache):
+    cache.absorb(thing(12))
+    cache.keep_only(set(), listed_at=9)
+    assert KEY in cache
+
+
+def test_indexes_follow_changes(cache):
+    cache.upsert(thing(1, colour="red"))
+    cache.upsert(thing(2, colour="blue"))
+    assert cache.keys_by("colour", "red") == frozenset()
+    assert cache.keys_by("colour", "blue") == {KEY}
+    assert cache.count_by("colour", "blue") == 1
+    cache.remove(thing(3))
+    assert cache.keys_by("colour", "blue") == frozenset()
+    assert cache._terms == {}
+
+
+def test_an_unknown_index_says_which_there_are(cache):
+    with pytest.raises(KeyError, match="colour"):
+        cache.keys_by("size", "big")
+
+
+def test_graves_are_cleared_in_time():
+    now = [0.0]
+    cache = Cache(monotonic=lambda: now[0])
+    for n in range(100):
+        cache.remove(thing(n, uid=f"u{n}"))
+    now[0] = REMEMBER_SECONDS + 1
+    cache.remove(thing(200, uid="last"))
+    assert list(cache._gone) == ["last"]
+
+
+def test_after_a_restored_backup_older_versions_are_believed(cache):
+    cache.upsert(thing(1000, phase="lost"))
+    cache.forget_versions()
+    cache.upsert(thing(10, phase="restored"))
+    cache.keep_only({KEY}, listed_at=11)
+    assert cache.get(KEY)["phase"] == "restored"
+    assert cache.newest == 11
+
+
+@pytest.mark.parametrize(
+    "nonsense", [{}, {"metadata": None}, {"metadata": {"name": "x", "uid": "u"}}, thing("ten"), thing(1, uid=["u"])]
+)
+def test_nonsense_from_a_server_is_that_servers_failure(cache, nonsense):
+    with pytest.raises(Unavailable):
+        cache.upsert(nonsense)
+
+
+def test_a_server_that_sends_more_than_fits_is_not_listened_to_further():
+    cache = Cache(budget=1000)
+    cache.upsert(thing(1, name="small", fill="x" * 300))
+    with pytest.raises(Unavailable, match="1000 bytes"):
+        cache.upsert(thing(2, name="large", uid="u2", fill="x" * 900))
+    cache.upsert(thing(3, name="small", uid="u3", fill="x" * 600))
+    cache.remove(thing(4, name="small", uid="u3"))
+    assert cache._bytes == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
+    """History of one name on the server; we hear it in order from the watch, and late or early from our writes."""
+    steps = data.draw(st.lists(st.sampled_from(["write", "delete"]), min_size=1, max_size=8))
+    history, alive, uid = [], False, 0
+    for version, step in enumerate(steps, start=1):
+        if step == "write":
+            uid += 0 if alive else 1
+            alive = True
+            history.append(("write", thing(version, uid=f"u{uid}")))
+        elif alive:
+            alive = False
+            history.append(("delete", thing(version, uid=f"u{uid}")))
+    echoes = [raw for kind, raw in history if kind == "write" and data.draw(st.booleans())]
+    moments = sorted(data.draw(st.integers(0, len(history))) for _ in echoes)
+    cache = Cache()
+    newest_seen = 0
+    for position, (kind, raw) in enumerate([*history, (None, None)]):
+        for _, echo in ((m, e) for m, e in zip(moments, echoes, strict=True) if m == position):
+            cache.absorb(dict(echo))
+            newest_seen = _never_back(cache, newest_seen)
+        if kind == "write":
+            cache.upsert(dict(raw))
+        elif kind == "delete":
+            cache.remove(dict(raw))
+        newest_seen = _never_back(cache, newest_seen)
+    last_kind, last = history[-1] if history else ("delete", None)
+    assert (KEY in cache) == (last_kind == "write")
+    if last_kind == "write":
+        assert cache.get(KEY) == last
+
+
+def _never_back(cache, newest_seen):
+    found = cache.get(KEY)
+    version = int(found["metadata"]["resourceVersion"]) if found else newest_seen
+    assert version >= newest_seen
+    return version
+
+
+def test_orders_of_an_echo_and_three_events_all_agree():
+    raws = [thing(1), thing(2), thing(3)]
+    for moment, echo in itertools.product(range(4), raws):
+        cache = Cache()
+        for position in range(4):
+            if position == moment:
+                cache.absorb(dict(echo))
+            if position < 3:
+                cache.upsert(dict(raws[position]))
+        assert cache.get(KEY) == thing(3)
+
+
+def test_an_object_nested_too_deep_to_be_kept_is_known_without_its_contents() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(400):
+        deep = {"more": deep}
+    cache = Cache()
+    cache.upsert({"metadata": {"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "7"}, "spec": deep})
+    cache.upsert({"metadata": {"name": "b", "namespace": "ns", "uid": "2", "resourceVersion": "8"}, "spec": {}})
+    assert set(cache) == {Key("ns", "a"), Key("ns", "b")}
+    assert "spec" not in (cache.get(Key("ns", "a")) or {})

@@ -1,0 +1,53 @@
+"""A process that was stopped at the wrong moment does not get to write."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.alarm import EXIT_CODE
+from service.fence import boottime
+from tests.waiting import until
+
+CHILD = """
+import asyncio, os, signal
+from service.alarm import Alarm
+from service.alarm import EXIT_CODE
+from service.fence import boottime
+
+async def main():
+    alarm = Alarm()
+    alarm.watch(boottime() + 1.0)
+    {before}
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.write(1, b"written")
+
+asyncio.run(main())
+"""
+
+
+async def stopped_for_a_second(before: str) -> tuple[int, bytes]:
+    """How a child ends, and what it wrote, that is stopped until its alarm is over."""
+    code = CHILD.format(before=before)
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    await until(lambda: "T (stopped)" in Path(f"/proc/{child.pid}/status").read_text())
+    past = boottime() + 1.2
+    await until(lambda: boottime() > past)
+    child.send_signal(signal.SIGCONT)
+    written, _ = await child.communicate()
+    return child.returncode, written
+
+
+async def test_a_write_that_was_allowed_before_a_stop_is_not_made_after_it():
+    assert await stopped_for_a_second("pass") == (EXIT_CODE, b"")
+
+
+async def test_a_stop_after_the_writes_have_left_ends_nothing():
+    assert await stopped_for_a_second("await asyncio.sleep(0.01)") == (0, b"written")
+
+
+@pytest.mark.parametrize("seconds", [0.9, 5.0])
+async def test_the_earliest_of_several_instants_counts(seconds):
+    assert await stopped_for_a_second(f"alarm.watch(boottime() + {seconds})") == (EXIT_CODE, b"")

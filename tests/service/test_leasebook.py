@@ -1,0 +1,71 @@
+"""What a replica makes of the Leases it sees, in whatever order they come."""
+
+import pytest
+
+from service.kube.client import Client
+from service.leasebook import WANTED_BY, LeaseBook
+from service.sharding import LeaseTimes, Shard
+
+SHARD = Shard(0, 2)
+
+
+class Now:
+    def __init__(self):
+        self.at = 100.0
+
+    def __call__(self):
+        return self.at
+
+
+@pytest.fixture
+def now():
+    return Now()
+
+
+@pytest.fixture
+async def book(now):
+    async with Client.from_inline("https://127.0.0.1:1") as client:
+        yield LeaseBook(client, "somewhere", LeaseTimes(), now)
+
+
+def lease(version, holder="other", renewed="12:00", name=SHARD.lease_name, **annotations):
+    return {
+        "metadata": {"name": name, "resourceVersion": str(version), "annotations": annotations},
+        "spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15, "leaseTransitions": 3},
+    }
+
+
+async def test_a_lease_counts_from_when_its_renewal_was_first_seen(book, now):
+    book.note(lease(7))
+    now.at = 110.0
+    book.note(lease(8, renewed="12:10"))
+    assert book.sight(SHARD).since == 110.0
+
+
+async def test_an_annotation_does_not_prolong_the_life_of_a_dead_holder(book, now):
+    book.note(lease(7))
+    now.at = 110.0
+    book.note(lease(8, **{WANTED_BY: "me"}))
+    seen = book.sight(SHARD)
+    assert (seen.since, seen.wanted_by, seen.version) == (100.0, "me", 8)
+
+
+async def test_old_news_changes_nothing(book):
+    book.note(lease(8, holder="new"))
+    book.note(lease(7, holder="old"))
+    assert book.sight(SHARD).holder == "new"
+
+
+async def test_a_lease_without_a_holder_is_free(book, now):
+    book.note(lease(7, holder=None))
+    assert not book.sight(SHARD).live(now())
+
+
+async def test_the_holder_says_how_long_its_lease_lasts(book):
+    book.note(lease(7) | {"spec": {"holderIdentity": "other", "leaseDurationSeconds": 40}})
+    assert book.sight(SHARD).live(139.0)
+
+
+async def test_leases_of_others_in_the_same_namespace_are_not_ours(book):
+    assert book.note(lease(7, name="kube-scheduler")) is None
+    assert list(book) == []

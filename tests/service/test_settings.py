@@ -1,0 +1,128 @@
+import argparse
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from service.clock import SimulatedClock, SystemClock
+from service.settings import (
+    InvalidSettingsError,
+    Settings,
+    add_flags,
+    from_flags,
+    reference,
+    variables,
+)
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, field in Settings.model_fields.items():
+        for variable in variables(name, field):
+            monkeypatch.delenv(variable, raising=False)
+
+
+def read(*words: str) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    return from_flags(parser.parse_args(words))
+
+
+def test_the_ports_are_those_that_are_documented():
+    settings = read()
+    assert (settings.webhook_port, settings.health_port, settings.metrics_port) == (9443, 8081, 8080)
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_default(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FIVESPOT_HEALTH_PORT", "1111")
+    assert read().health_port == 1111
+    assert read("--health-port", "2222").health_port == 2222
+
+
+def test_every_setting_has_a_flag_a_variable_and_a_description():
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    shown = parser.format_help()
+    for name, field in Settings.model_fields.items():
+        assert f"--{name.replace('_', '-')}" in shown
+        assert field.description
+        assert field.description.endswith(".")
+        assert (
+            variables(name, field)[0] in shown.replace("\n", "").replace(" ", "") or variables(name, field)[0] in shown
+        )
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FIVESPOT_NAMESPACES", "team-a, team-b,,")
+    assert read().namespaces == ("team-a", "team-b")
+    assert read("--namespaces", "x").namespaces == ("x",)
+
+
+def test_the_operators_own_names_for_shards_are_understood(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPERATOR_INSTANCE_COUNT", "4")
+    monkeypatch.setenv("OPERATOR_INSTANCE_ID", "3")
+    settings = read()
+    assert (settings.instance_count, settings.preferred_shard) == (4, 3)
+
+
+@pytest.mark.parametrize(("host", "shard"), [("fivespot-2", 2), ("fivespot-7", 3), ("laptop", 0), ("a-b", 0)])
+def test_without_an_id_the_hosts_ordinal_says_which_shard(monkeypatch: pytest.MonkeyPatch, host: str, shard: int):
+    monkeypatch.setattr("socket.gethostname", lambda: host)
+    assert read("--instance-count", "4").preferred_shard == shard
+
+
+def test_the_pods_namespace_is_ours(monkeypatch: pytest.MonkeyPatch):
+    assert read().namespace == "5spot-system"
+    monkeypatch.setenv("POD_NAMESPACE", "elsewhere")
+    assert read().namespace == "elsewhere"
+    assert "fivespot-webhook.elsewhere.svc" in read().certificate_names
+
+
+def test_a_kubeconfig_may_come_from_the_usual_variable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", "/a/config")
+    assert read().kubeconfig == Path("/a/config")
+    monkeypatch.setenv("FIVESPOT_KUBECONFIG", "/b/config")
+    assert read().kubeconfig == Path("/b/config")
+
+
+def test_the_allowlist_becomes_the_policy():
+    policy = read("--bootstrap-groups", "example.org", "--refused-kinds", "").policy
+    assert policy.bootstrap_groups == {"example.org"}
+    assert policy.refused_kinds == ()
+    assert "k0smotron.io" in policy.infrastructure_groups
+
+
+def test_webhooks_can_be_switched_off():
+    assert read().webhooks
+    assert not read("--no-webhooks").webhooks
+
+
+def test_time_is_real_unless_simulated():
+    assert isinstance(read().clock(), SystemClock)
+    clock = read("--at", "2026-03-08T07:00:00Z", "--speed", "60").clock()
+    assert isinstance(clock, SimulatedClock)
+    assert clock.now() - datetime(2026, 3, 8, 7, tzinfo=UTC) < timedelta(minutes=10)
+    assert isinstance(read("--speed", "10").clock(), SimulatedClock)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--health-port", "http"), r"--health-port \(FIVESPOT_HEALTH_PORT\): .*not 'http'"),
+        (("--health-port", "70000"), "--health-port"),
+        (("--log-level", "loud"), "'debug', 'info', 'warning' or 'error', not 'loud'"),
+        (("--at", "2026-03-08T07:00:00"), "--at"),
+        (("--speed", "0"), "--speed"),
+        (("--certificates", "files"), "certificates=files needs certificate_file and key_file"),
+        (("--instance-id", "2", "--instance-count", "2"), "instance_id must be less than instance_count, 2"),
+        (("--workers", "0", "--speed", "-1"), "--workers.*; --speed"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_flag(words: tuple[str, ...], says: str):
+    with pytest.raises(InvalidSettingsError, match=says):
+        read(*words)
+
+
+def test_the_reference_page_lists_every_setting_with_its_default():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
+    assert page.endswith(reference())

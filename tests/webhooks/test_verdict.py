@@ -1,0 +1,133 @@
+import orjson
+import pytest
+
+from crds.providers import ProviderPolicy
+from tests.webhooks.reviews import changed, machine, review
+from webhooks.review import parse
+from webhooks.verdict import Gate, Outcome
+
+
+def judge(given, *, gate: Gate | None = None, **options):
+    answer = (gate or Gate()).validate(parse(orjson.dumps(review(given, **options))))
+    return answer, orjson.loads(answer.body)["response"]
+
+
+def fields(response) -> list[str]:
+    return [cause["field"] for cause in response["status"]["details"]["causes"]]
+
+
+def test_a_good_object_is_let_in_without_a_word():
+    answer, response = judge(machine())
+    assert answer.outcome is Outcome.ALLOWED
+    assert response == {"uid": response["uid"], "allowed": True}
+
+
+def test_everything_that_is_wrong_is_listed_with_value_and_what_is_allowed():
+    given = machine(priority="50", clusterName=None, nodeTaints=[{"key": "kubernetes.io/x", "effect": "Never"}])
+    answer, response = judge(given)
+    assert answer.outcome is Outcome.INVALID
+    assert set(fields(response)) == {
+        "spec.priority",
+        "spec.clusterName",
+        "spec.nodeTaints[0].key",
+        "spec.nodeTaints[0].effect",
+    }
+    causes = {cause["field"]: cause for cause in response["status"]["details"]["causes"]}
+    assert causes["spec.priority"]["message"].startswith('Invalid value: "50": ')
+    assert causes["spec.clusterName"]["reason"] == "FieldValueRequired"
+    assert all(field in response["status"]["message"] for field in causes)
+
+
+def test_text_that_could_forge_a_line_is_escaped_in_every_part_of_the_answer():
+    given = machine(clusterName="a\nb\x00\x1b[31m", **{"odd\nfield": 1})
+    _, response = judge(given)
+    message = response["status"]["message"]
+    assert message.isprintable()
+    assert all(c["message"].isprintable() and c["field"].isprintable() for c in response["status"]["details"]["causes"])
+
+
+def test_what_is_suspicious_is_let_in_with_a_warning():
+    answer, response = judge(machine(schedule={"daysOfWeek": ["fri"], "hoursOfDay": ["22-6"]}))
+    assert answer.outcome is Outcome.WARNED
+    assert response["allowed"] is True
+    assert "spec.schedule" in response["warnings"][0]
+
+
+@pytest.mark.parametrize(("exists", "warned"), [(True, False), (None, False), (False, True)])
+def test_a_cluster_that_does_not_exist_is_warned_of_and_one_that_nobody_knows_is_not(exists, warned):
+    asked = []
+
+    def lookup(namespace: str, name: str) -> bool | None:
+        asked.append((namespace, name))
+        return exists
+
+    _, response = judge(machine(), gate=Gate(cluster_exists=lookup))
+    assert asked == [("default", "production")]
+    assert response["allowed"] is True
+    assert ("no Cluster production in namespace default" in "".join(response.get("warnings", []))) is warned
+
+
+def test_the_operators_allowlist_decides_about_providers():
+    policy = ProviderPolicy(bootstrap_groups=frozenset({"example.org"}))
+    _, response = judge(machine(), gate=Gate(policy=policy))
+    assert fields(response) == ["spec.bootstrapSpec.apiVersion"]
+
+
+def test_an_update_is_judged_on_what_it_changes():
+    old = machine(priority=999)
+    _, labelled = judge(changed(old, labels={"a": "b"}), old=old)
+    assert labelled["allowed"] is True
+    _, worse = judge(machine(priority=1000), old=old)
+    assert fields(worse) == ["spec.priority"]
+
+
+def test_the_cluster_cannot_change_while_a_machine_exists():
+    old = machine() | {"status": {"machineRef": {"name": "worker-machine"}}}
+    _, response = judge(machine(clusterName="other"), old=old)
+    assert fields(response) == ["spec.clusterName"]
+    _, free = judge(machine(clusterName="other"), old=machine())
+    assert free["allowed"] is True
+
+
+def test_an_object_that_is_being_deleted_is_never_held_up():
+    leaving = changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[])
+    answer, response = judge(leaving, old=machine())
+    assert response["allowed"] is True
+    assert answer.outcome is Outcome.NOT_JUDGED
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
+def test_deletion_is_never_blocked(operation: str):
+    answer, response = judge(None, old=machine(priority=999), operation=operation)
+    assert response["allowed"] is True
+    assert answer.outcome is Outcome.NOT_JUDGED
+
+
+def test_a_status_update_is_not_judged():
+    _, response = judge(machine(priority=999), subResource="status")
+    assert response["allowed"] is True
+
+
+def test_a_review_without_an_object_is_rejected_not_crashed_on():
+    answer, response = judge(None)
+    assert answer.outcome is Outcome.INVALID
+    assert response["allowed"] is False
+
+
+def test_dry_run_gets_the_same_verdict():
+    assert judge(machine(priority=999), dryRun=True) == judge(machine(priority=999))
+    assert judge(machine(), dryRun=True) == judge(machine())
+
+
+def test_defaulting_answers_a_patch_and_then_none():
+    gate = Gate()
+    answer = gate.default(parse(orjson.dumps(review(machine()))))
+    assert answer.outcome is Outcome.DEFAULTED
+    assert orjson.loads(answer.body)["response"]["patchType"] == "JSONPatch"
+
+
+def test_defaulting_leaves_alone_what_is_being_deleted():
+    leaving = changed(machine(), deletionTimestamp="2026-01-01T00:00:00Z")
+    answer = Gate().default(parse(orjson.dumps(review(leaving, old=machine()))))
+    assert answer.outcome is Outcome.NOT_JUDGED
+    assert "patch" not in orjson.loads(answer.body)["response"]
