@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypedDict
 
-from crds import syntax
+from crds import patterns, syntax
+from crds.cron import ALLOWED as CRON_ALLOWED
 from crds.values import format_duration
 
 VALIDATIONS: Final = "x-kubernetes-validations"
@@ -29,18 +30,26 @@ def validations(rules: Iterable[Rule]) -> dict[str, Any]:
     return {VALIDATIONS: list(rules)}
 
 
-def longest(limit: timedelta) -> Rule:
-    """A duration's bounds."""
-    seconds = int(limit.total_seconds())
-    return {
-        "rule": f"duration(self) > duration('0s') && duration(self) <= duration('{seconds}s')",
-        "message": f"must be more than 0 and at most {format_duration(limit)}",
-    }
-
-
 def _quoted(pattern: str) -> str:
     """A pattern as a raw CEL text."""
     return f"r'{pattern}'"
+
+
+def matches(pattern: str, message: str) -> Rule:
+    """What `pattern` in a schema says too, but in words that help whoever reads the refusal."""
+    return {"rule": f"self.matches({_quoted(pattern)})", "message": message}
+
+
+def duration(limit: timedelta) -> Rule:
+    """A duration's grammar and bounds."""
+    seconds = int(limit.total_seconds())
+    # Seven digits are too long in every unit, and more of them would be too much for CEL.
+    readable = f"self != '' && self.matches({_quoted(patterns.DURATION)}) && !self.matches('[1-9][0-9]{{6}}')"
+    bounds = f"duration(self) > duration('0s') && duration(self) <= duration('{seconds}s')"
+    return {
+        "rule": f"{readable} && {bounds}",
+        "message": f"must be a duration such as 90s, 5m or 1h30m, more than 0 and at most {format_duration(limit)}",
+    }
 
 
 _WORDS: Final = (
@@ -63,8 +72,11 @@ def _never(days: str, months: str) -> str:
 
 
 CRON: Final[tuple[Rule, ...]] = (
+    matches(patterns.CRON, CRON_ALLOWED),
     {
-        "rule": f"{_IN_NUMBERS}.findAll('[0-9]+-[0-9]+').all(r, int(r.split('-')[0]) <= int(r.split('-')[1]))",
+        # No more digits than a number can have, as this is asked of texts that are no cron expressions too.
+        "rule": f"{_IN_NUMBERS}.findAll('[0-9]{{1,4}}-[0-9]{{1,4}}')"
+        ".all(r, int(r.split('-')[0]) <= int(r.split('-')[1]))",
         "message": "a range must not run backwards; split it in two",
     },
     {
@@ -76,6 +88,7 @@ CRON: Final[tuple[Rule, ...]] = (
 )
 
 TAINT_KEY: Final[tuple[Rule, ...]] = (
+    matches(syntax.anchored(syntax.QUALIFIED_NAME), syntax.KEY_MESSAGE),
     {
         "rule": f"!self.matches({_quoted('^' + syntax.TAINT_RESERVED)})",
         "message": syntax.TAINT_RESERVED_MESSAGE,
@@ -83,17 +96,23 @@ TAINT_KEY: Final[tuple[Rule, ...]] = (
 )
 
 
+THERE_BEFORE: Final = " || oldSelf.optMap(old, k in old).orValue(false)"
+"""A key that an update did not bring; for Kubernetes' own ratcheting the map has changed as a whole."""
+
+
 def _keys(exceptions: tuple[str, ...], key: str = "k") -> tuple[Rule, Rule]:
     allowed = "".join(f" || {key}.startsWith('{prefix}')" for prefix in exceptions)
     return (
         {
             "rule": f"self.all(k, {key}.matches({_quoted(syntax.anchored(syntax.QUALIFIED_NAME))})"
-            f" && k.indexOf('/') <= {syntax.PREFIX_MAX})",
-            "message": "keys must be names of at most 63 characters with an optional DNS prefix and '/'",
+            f" && k.indexOf('/') <= {syntax.PREFIX_MAX}{THERE_BEFORE})",
+            "message": f"keys {syntax.KEY_MESSAGE}",
+            "optionalOldSelf": True,
         },
         {
-            "rule": f"self.all(k, !{key}.matches({_quoted('^' + syntax.TEMPLATE_RESERVED)}){allowed})",
+            "rule": f"self.all(k, !{key}.matches({_quoted('^' + syntax.TEMPLATE_RESERVED)}){allowed}{THERE_BEFORE})",
             "message": syntax.template_reserved_message(exceptions),
+            "optionalOldSelf": True,
         },
     )
 

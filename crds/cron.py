@@ -11,7 +11,7 @@ CRON_MAX: Final = 512
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_ALLOWED: Final = (
+ALLOWED: Final = (
     "write five fields (minute, hour, day of month, month, day of week) of numbers, names such as mon or jan, *, "
     "lists, ranges and steps, for example: 0 9 * * mon-fri"
 )
@@ -127,17 +127,17 @@ class Cron:
 
 def _fields(text: Any) -> list[str]:
     if not isinstance(text, str):
-        raise InvalidValue(f"must be a string; {_ALLOWED}")
+        raise InvalidValue(f"must be a string; {ALLOWED}")
     if len(text) > CRON_MAX:
         raise InvalidValue(f"{shown(text)} is longer than {CRON_MAX} characters")
     if not text.isascii() or re.search(r"[^\t -~]", text):
-        raise InvalidValue(f"{shown(text)} holds a character that cron does not know; {_ALLOWED}")
+        raise InvalidValue(f"{shown(text)} holds a character that cron does not know; {ALLOWED}")
     fields = text.lower().split()
     if text.strip().startswith("@"):
-        raise InvalidValue(f"{shown(text)}: shorthands such as @daily are not supported; {_ALLOWED}")
+        raise InvalidValue(f"{shown(text)}: shorthands such as @daily are not supported; {ALLOWED}")
     if len(fields) != 5:
         seconds = " (there is no seconds field)" if len(fields) == 6 else ""
-        raise InvalidValue(f"{shown(text)} has {len(fields)} fields{seconds}; {_ALLOWED}")
+        raise InvalidValue(f"{shown(text)} has {len(fields)} fields{seconds}; {ALLOWED}")
     return fields
 
 

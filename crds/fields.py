@@ -75,12 +75,16 @@ class Parsed:
         return given if isinstance(given, self.kind) else self.parse(given)
 
 
-def _schema(**keywords: Any) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", **keywords})
+def _text(longest: int, *rules: cel.Rule, **keywords: Any) -> dict[str, Any]:
+    return {"type": "string", "maxLength": longest, **cel.validations(rules), **keywords}
 
 
-def _list_schema(pattern: str, items_max: int) -> WithJsonSchema:
-    items = {"type": "string", "minLength": 1, "maxLength": ITEM_MAX, "pattern": pattern}
+def _schema(longest: int, *rules: cel.Rule, **keywords: Any) -> WithJsonSchema:
+    return WithJsonSchema(_text(longest, *rules, **keywords))
+
+
+def _list_schema(item: cel.Rule, items_max: int) -> WithJsonSchema:
+    items = _text(ITEM_MAX, item)
     return WithJsonSchema(
         {"type": "array", "maxItems": items_max, "items": items, "x-kubernetes-list-type": "atomic", "nullable": True}
     )
@@ -88,69 +92,56 @@ def _list_schema(pattern: str, items_max: int) -> WithJsonSchema:
 
 def _duration(longest: timedelta, **keywords: Any) -> tuple[Parsed, WithJsonSchema]:
     read = Parsed(timedelta, _remembered(partial(parse_duration, longest=longest), DURATION_MAX))
-    rules = cel.validations([cel.longest(longest)])
-    schema = _schema(minLength=2, maxLength=DURATION_MAX, pattern=patterns.DURATION, **rules, **keywords)
-    return read, schema
+    return read, _schema(DURATION_MAX, cel.duration(longest), **keywords)
 
 
 Days = Annotated[
     DaySet,
     Items(DaySet, _remembered(DaySet.parse_item, ITEM_MAX), DAY_ITEMS_MAX),
-    _list_schema(patterns.DAYS, DAY_ITEMS_MAX),
+    _list_schema(cel.matches(patterns.DAYS, DaySet.ALLOWED), DAY_ITEMS_MAX),
 ]
 Hours = Annotated[
     HourSet,
     Items(HourSet, _remembered(HourSet.parse_item, ITEM_MAX), HOUR_ITEMS_MAX),
-    _list_schema(patterns.HOURS, HOUR_ITEMS_MAX),
+    _list_schema(cel.matches(patterns.HOURS, HourSet.ALLOWED), HOUR_ITEMS_MAX),
 ]
 Cron = Annotated[
     values.Cron,
     Parsed(values.Cron, _remembered(values.Cron.parse, CRON_MAX)),
-    _schema(
-        minLength=9,
-        maxLength=CRON_MAX,
-        pattern=patterns.CRON,
-        nullable=True,
-        **cel.validations(cel.CRON),
-    ),
+    _schema(CRON_MAX, *cel.CRON, nullable=True),
 ]
 Timezone = Annotated[
-    Zone, Parsed(Zone, Zone.parse), _schema(minLength=1, maxLength=TIMEZONE_MAX, pattern=patterns.TIMEZONE)
+    Zone,
+    Parsed(Zone, Zone.parse),
+    _schema(TIMEZONE_MAX, cel.matches(patterns.TIMEZONE, "must be an IANA time zone such as Europe/Berlin or UTC")),
 ]
 WindowDuration = Annotated[timedelta, *_duration(values.MAX_DURATION, nullable=True)]
 Timeout = Annotated[timedelta, *_duration(values.MAX_TIMEOUT)]
 
 APIVersion = Annotated[
-    str, AfterValidator(syntax.api_version), _schema(maxLength=syntax.KEY_MAX, pattern=anchored(syntax.API_VERSION))
+    str,
+    AfterValidator(syntax.api_version),
+    _schema(syntax.KEY_MAX, cel.matches(anchored(syntax.API_VERSION), syntax.API_VERSION_MESSAGE)),
 ]
-Kind = Annotated[str, AfterValidator(syntax.kind), _schema(maxLength=syntax.NAME_MAX, pattern=anchored(syntax.KIND))]
+Kind = Annotated[
+    str, AfterValidator(syntax.kind), _schema(syntax.NAME_MAX, cel.matches(anchored(syntax.KIND), syntax.KIND_MESSAGE))
+]
 Namespace = Annotated[
     str,
     AfterValidator(syntax.namespace),
-    _schema(maxLength=syntax.NAME_MAX, pattern=anchored(syntax.DNS_LABEL), nullable=True),
+    _schema(syntax.NAME_MAX, cel.matches(anchored(syntax.DNS_LABEL), syntax.NAMESPACE_MESSAGE), nullable=True),
 ]
 Payload = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})]
 ClusterName = Annotated[
-    str, AfterValidator(syntax.cluster_name), _schema(maxLength=syntax.NAME_MAX, pattern=anchored(syntax.SUBDOMAIN))
+    str,
+    AfterValidator(syntax.cluster_name),
+    _schema(syntax.NAME_MAX, cel.matches(anchored(syntax.SUBDOMAIN), syntax.CLUSTER_NAME_MESSAGE)),
 ]
 Priority = Annotated[int, Field(ge=0, le=255)]
-TaintKey = Annotated[
-    str,
-    AfterValidator(syntax.taint_key),
-    _schema(
-        maxLength=syntax.TAINT_KEY_MAX,
-        pattern=anchored(syntax.QUALIFIED_NAME),
-        **cel.validations(cel.TAINT_KEY),
-    ),
-]
-LabelValue = Annotated[
-    str, AfterValidator(syntax.label_value), _schema(maxLength=syntax.NAME_MAX, pattern=anchored(syntax.LABEL_VALUE))
-]
-TaintValue = Annotated[
-    str,
-    AfterValidator(syntax.label_value),
-    _schema(maxLength=syntax.NAME_MAX, pattern=anchored(syntax.LABEL_VALUE), nullable=True),
-]
+TaintKey = Annotated[str, AfterValidator(syntax.taint_key), _schema(syntax.TAINT_KEY_MAX, *cel.TAINT_KEY)]
+_LABEL_VALUE: Final = cel.matches(anchored(syntax.LABEL_VALUE), syntax.LABEL_VALUE_MESSAGE)
+LabelValue = Annotated[str, AfterValidator(syntax.label_value), _schema(syntax.NAME_MAX, _LABEL_VALUE)]
+TaintValue = Annotated[str, AfterValidator(syntax.label_value), _schema(syntax.NAME_MAX, _LABEL_VALUE, nullable=True)]
 Command = Annotated[str, Field(min_length=1, max_length=COMMAND_MAX)]
 Commands = Annotated[
     tuple[Command, ...],
@@ -181,7 +172,7 @@ def _map_schema(value: dict[str, Any], rules: tuple[cel.Rule, ...]) -> WithJsonS
             "type": "object",
             "nullable": True,
             "maxProperties": PAIRS_MAX,
-            "additionalProperties": {"type": "string", **value},
+            "additionalProperties": value,
             "x-kubernetes-validations": list(rules),
         }
     )
@@ -190,11 +181,11 @@ def _map_schema(value: dict[str, Any], rules: tuple[cel.Rule, ...]) -> WithJsonS
 Labels = Annotated[
     dict[Annotated[str, AfterValidator(syntax.label_key)], LabelValue],
     Field(max_length=PAIRS_MAX),
-    _map_schema({"maxLength": syntax.NAME_MAX, "pattern": anchored(syntax.LABEL_VALUE)}, cel.LABELS),
+    _map_schema(_text(syntax.NAME_MAX, _LABEL_VALUE), cel.LABELS),
 ]
 Annotations = Annotated[
     dict[Annotated[str, AfterValidator(syntax.annotation_key)], Annotated[str, Field(max_length=ANNOTATIONS_MAX)]],
     Field(max_length=PAIRS_MAX),
     AfterValidator(_within_total),
-    _map_schema({"maxLength": ANNOTATIONS_MAX}, cel.ANNOTATIONS),
+    _map_schema({"type": "string", "maxLength": ANNOTATIONS_MAX}, cel.ANNOTATIONS),
 ]

@@ -27,8 +27,8 @@ def _any_case(words: str) -> str:
 _BLANKS: Final = "[ \\t]"
 _MINUTE: Final = _cron_field("0{0,2}[0-5]?[0-9]")
 _HOUR: Final = _cron_field("0{0,2}([01]?[0-9]|2[0-3])")
-_DAY: Final = _cron_field("0{0,2}([12]?[1-9]|[123]0|31)")
-_MONTH: Final = _cron_field(f"0{{0,2}}([1-9]|1[0-2])|{_any_case(_NAMES['month'])}")
+_DAY: Final = _cron_field("0{0,2}(0?[1-9]|[12][0-9]|3[01])")
+_MONTH: Final = _cron_field(f"0{{0,2}}(0?[1-9]|1[0-2])|{_any_case(_NAMES['month'])}")
 _WEEKDAY: Final = _cron_field(f"0{{0,3}}[0-7]|{_any_case(_NAMES['weekday'])}")
 
 DAYS: Final = _listed("(mon|tue|wed|thu|fri|sat|sun)")

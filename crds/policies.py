@@ -134,7 +134,6 @@ def _variables() -> dict[str, str]:
         found |= _pair(name, "variables.template", "variables.oldTemplate", name)
         found[f"new{name.title()}"] = f"variables.{name}.filter(k, !(k in variables.old{name.title()}))"
     found |= _pair("taints", "variables.spec", "variables.oldSpec", "nodeTaints", empty="dyn([])")
-    found["newTaints"] = "variables.taints.filter(t, !variables.oldTaints.exists(o, o.key == t.key))"
     return found
 
 
@@ -154,21 +153,38 @@ def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
             if inner["type"] == "string":
                 yield Check(here, _of_a_field(PLACES[path], name, rule["rule"]), rule["message"])
             elif here in NEW_KEYS:
-                yield Check(here, _about(NEW_KEYS[here], rule["rule"]), rule["message"])
+                yield Check(here, _about(NEW_KEYS[here], rule["rule"].replace(cel.THERE_BEFORE, "")), rule["message"])
+        for rule in inner.get("items", {}).get(cel.VALIDATIONS, ()):
+            each = f"self.all(each, {_about('each', rule['rule'])})"
+            yield Check(f"{here}[]", _of_a_field(PLACES[path], name, each), rule["message"])
+        for rule in inner.get("additionalProperties", {}).get(cel.VALIDATIONS, ()):
+            yield Check(
+                here,
+                _of_values(Place(f"variables.{name}", f"variables.old{name.title()}"), rule["rule"]),
+                rule["message"],
+            )
         yield from _lifted(inner, here)
     if schema.get("type") == "array":
         yield from _lifted_from_items(schema["items"], path)
 
 
 def _lifted_from_items(items: Manifest, path: str) -> Iterator[Check]:
+    place = Place("t", "")
     for name, inner in items.get("properties", {}).items():
         for rule in inner.get(cel.VALIDATIONS, ()):
-            expression = f"variables.newTaints.all(t, {_about(f't.{name}', rule['rule'])})"
+            same = f"variables.oldTaints.exists(o, o.key == t.key && o.?{name} == t.?{name})"
+            rules = f"{place.absent(name)} || {same} || ({_about(f't.{name}', rule['rule'])})"
+            expression = f"variables.taints.all(t, {rules})"
             yield Check(f"{path}[].{name}", expression, rule["message"])
 
 
 def _of_a_field(place: Place, field: str, rule: str) -> str:
     return f"{place.absent(field)} || {place.same(field)} || ({_about(f'{place.now}.{field}', rule)})"
+
+
+def _of_values(place: Place, rule: str) -> str:
+    value = f"{place.now}[k]"
+    return f"{place.now}.all(k, k in {place.before} && {place.before}[k] == {value} || ({_about(value, rule)}))"
 
 
 def _about(subject: str, rule: str) -> str:

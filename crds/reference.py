@@ -78,7 +78,8 @@ def _limits(field: Schema) -> Iterator[str]:
             yield text.format(field[word])
     if field["type"] == "array" and "properties" not in field["items"]:
         yield from (f"each {limit}" for limit in _limits(field["items"]))
-    yield from (rule["message"] for rule in field.get(cel.VALIDATIONS, ()) if "properties" not in field)
+    told = (rule["message"] for rule in field.get(cel.VALIDATIONS, ()) if "properties" not in field)
+    yield from (message for message in told if not message.startswith("write "))  # the meaning says how to write it
 
 
 _SIZES: Final = {

@@ -93,9 +93,13 @@ def _spec(policy: ProviderPolicy) -> Schema:
     _set_defaults(spec["properties"]["schedule"], defaults.SCHEDULE)
     for envelope in (BOOTSTRAP, INFRASTRUCTURE):
         parts = spec["properties"][envelope]["properties"]
-        parts["apiVersion"][cel.VALIDATIONS] = [cel.allowed_groups(policy.groups(envelope))]
-        parts["kind"][cel.VALIDATIONS] = [cel.refused_kinds(policy.refused_kinds)]
+        _add_rule(parts["apiVersion"], cel.allowed_groups(policy.groups(envelope)))
+        _add_rule(parts["kind"], cel.refused_kinds(policy.refused_kinds))
     return spec
+
+
+def _add_rule(schema: Schema, rule: cel.Rule) -> None:
+    schema[cel.VALIDATIONS] = [*schema[cel.VALIDATIONS], rule]
 
 
 def _set_defaults(schema: Schema, values: Schema) -> None:

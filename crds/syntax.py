@@ -41,6 +41,12 @@ _SUBDOMAIN_ALLOWED: Final = (
 )
 
 
+CLUSTER_NAME_MESSAGE: Final = f"must be 1 to {NAME_MAX} characters: {_SUBDOMAIN_ALLOWED}"
+NAMESPACE_MESSAGE: Final = "must be a namespace: 1 to 63 lower-case letters, digits and inner '-'"
+KIND_MESSAGE: Final = "must be a kind such as RemoteMachine: an upper-case letter, then letters, digits, up to 63"
+API_VERSION_MESSAGE: Final = "must be <group>/<version>, with a version such as v1 or v1beta1"
+LABEL_VALUE_MESSAGE: Final = f"must be empty or {_NAME_PART_ALLOWED}"
+KEY_MESSAGE: Final = f"must be a name ({_NAME_PART_ALLOWED}), before it perhaps a DNS name and '/'"
 TAINT_RESERVED_MESSAGE: Final = (
     "has a reserved prefix; not allowed are 5spot.finos.org/, kubernetes.io/ and cluster.x-k8s.io/ "
     "and the subdomains of the latter two"
@@ -84,21 +90,21 @@ def machine_name(text: str) -> str:
 def namespace(text: str) -> str:
     """A namespace's name."""
     if len(text) > NAME_MAX or not _DNS_LABEL_RE.fullmatch(text):
-        raise InvalidValue("must be a namespace: 1 to 63 lower-case letters, digits and inner '-'")
+        raise InvalidValue(NAMESPACE_MESSAGE)
     return text
 
 
 def kind(text: str) -> str:
     """A kind such as `RemoteMachine`."""
     if len(text) > NAME_MAX or not _KIND_RE.fullmatch(text):
-        raise InvalidValue("must be a kind such as RemoteMachine: an upper-case letter, then letters, digits, up to 63")
+        raise InvalidValue(KIND_MESSAGE)
     return text
 
 
 def api_version(text: str) -> str:
     """A group and a version such as `infrastructure.cluster.x-k8s.io/v1beta1`."""
     if len(text) > KEY_MAX or not _API_VERSION_RE.fullmatch(text):
-        raise InvalidValue("must be <group>/<version>, with a version such as v1 or v1beta1")
+        raise InvalidValue(API_VERSION_MESSAGE)
     return text
 
 
@@ -122,7 +128,7 @@ def qualified_name(text: str, limit: int = KEY_MAX) -> str:
 def label_value(text: str) -> str:
     """A label's or taint's value; may be empty."""
     if len(text) > NAME_MAX or not _LABEL_VALUE_RE.fullmatch(text):
-        raise InvalidValue(f"must be empty or {_NAME_PART_ALLOWED}")
+        raise InvalidValue(LABEL_VALUE_MESSAGE)
     return text
 
 

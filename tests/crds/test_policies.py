@@ -16,7 +16,8 @@ RULES = MADE["scheduledmachines.yaml"][0]["spec"]["validations"]
 
 def carried(schema: dict[str, Any]) -> list[dict[str, Any]]:
     """Every rule of the CRD."""
-    inner = [*schema.get("properties", {}).values(), *(schema[w] for w in ("items",) if w in schema)]
+    parts = [schema[word] for word in ("items", "additionalProperties") if word in schema]
+    inner = [*schema.get("properties", {}).values(), *parts]
     return [*schema.get(cel.VALIDATIONS, ()), *(rule for each in inner for rule in carried(each))]
 
 

@@ -161,6 +161,58 @@ async def test_a_broken_field_of_old_blocks_no_other_one(small_cluster: Cluster,
     assert changed["spec"]["killSwitch"] is True
 
 
+async def test_a_reserved_key_of_old_does_not_keep_out_a_good_one(small_cluster: Cluster, namespace: str) -> None:
+    async with served(small_cluster) as client:
+        await install(client, without_rules(crd()))
+        old = await create(client, namespace, machineTemplate={"labels": {"k8s.io/old": "x"}})
+        await install(client, crd())
+        changed = await merge(client, old, {"spec": {"machineTemplate": {"labels": {"team": "a"}}}})
+        assert changed["spec"]["machineTemplate"]["labels"] == {"k8s.io/old": "x", "team": "a"}
+        with pytest.raises(Invalid, match="reserved prefix"):
+            await merge(client, old, {"spec": {"machineTemplate": {"labels": {"k8s.io/new": "x"}}}})
+
+
+MALFORMED = {
+    "spec.schedule.hoursOfDay[0]": ({"schedule": {"hoursOfDay": ["9-25"]}}, "write an hour from 0 to 23"),
+    "spec.schedule.daysOfWeek[1]": ({"schedule": {"daysOfWeek": ["mon", "Fri"]}}, "write mon, tue,"),
+    "spec.schedule.cron": ({"schedule": {"cron": "@daily"}}, "write five fields"),
+    "spec.schedule.duration": ({"schedule": {"cron": "0 9 * * *", "duration": "8 hours"}}, "such as 90s, 5m or 1h30m"),
+    "spec.schedule.timezone": ({"schedule": {"hoursOfDay": ["9"], "timezone": "CET summer"}}, "IANA time zone"),
+    "spec.nodeDrainTimeout": ({"nodeDrainTimeout": "25h"}, "at most 24h"),
+    "spec.clusterName": ({"clusterName": "Prod"}, "lower-case letters"),
+    "spec.nodeTaints[0].key": ({"nodeTaints": [{"key": "a b", "effect": "NoSchedule"}]}, "letters, digits"),
+    "spec.nodeTaints[0].value": ({"nodeTaints": [{"key": "a", "value": "b c", "effect": "NoSchedule"}]}, "letters, "),
+    "spec.machineTemplate.labels[a]": ({"machineTemplate": {"labels": {"a": "b c"}}}, "must be empty or letters"),
+}
+
+
+@pytest.mark.parametrize("field", MALFORMED)
+async def test_a_refusal_names_the_field_and_says_in_words_what_is_allowed(
+    small_cluster: Cluster, namespace: str, field: str
+) -> None:
+    spec, words = MALFORMED[field]
+    async with served(small_cluster) as client:
+        with pytest.raises(Invalid) as refused:
+            await create(client, namespace, **spec)
+    (cause,) = refused.value.causes
+    assert cause.field.replace(".labels.a", ".labels[a]") == field
+    assert words in cause.message
+
+
+async def test_the_crd_alone_names_all_malformed_fields_at_once(small_cluster: Cluster, namespace: str) -> None:
+    schedule = {"daysOfWeek": ["mo"], "hoursOfDay": ["9-25"], "timezone": "?"}
+    async with served(small_cluster) as client:
+        with pytest.raises(Invalid) as refused:
+            await create(client, namespace, schedule=schedule, clusterName="Prod", nodeDrainTimeout="soon")
+    assert {cause.field for cause in refused.value.causes} == {
+        "spec.schedule.daysOfWeek[0]",
+        "spec.schedule.hoursOfDay[0]",
+        "spec.schedule.timezone",
+        "spec.clusterName",
+        "spec.nodeDrainTimeout",
+    }
+
+
 TAINT = {"key": "kubernetes.io/x", "effect": "NoSchedule"}
 
 
