@@ -124,6 +124,7 @@ class Reconciler:
                 return  # it is gone, and with it whoever would read what we have to tell
             except Conflict:
                 # Edited meanwhile: what was done is told, the status and what it tells are worked out anew.
+                await self._observer.catch_up(subject)
                 self._queue.add(subject.key)
                 after = before
         self._tell(subject, before, after, plan, outcome)

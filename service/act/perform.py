@@ -126,6 +126,9 @@ class Performer:
     async def _on_subject(self, action: own.OnItself, subject: Subject) -> None:
         try:
             await own.perform(self._observer, subject, action)
+        except Conflict:
+            await self._observer.catch_up(subject)
+            raise
         except NotFound as gone:
             # The ScheduledMachine itself: our cache may not have heard yet that it was let go.
             raise ChangedMeanwhile(gone.message) from gone
@@ -155,6 +158,9 @@ class Performer:
         body = {**action.body, "metadata": {**action.body.get("metadata", {}), **precondition}}
         try:
             raw = await self._client.patch(resource, action.name, body, namespace=world.me.namespace)
+        except Conflict:
+            await self._observer.catch_up_child(resource, action.name, world.me.namespace)
+            raise
         except NotFound as gone:
             raise ChangedMeanwhile(gone.message) from gone
         return self._observer.absorbed(subject, world, action.role, resource, raw)

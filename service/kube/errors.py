@@ -25,6 +25,7 @@ from crds.text import one_line
 
 MESSAGE_LIMIT = 1024
 _CAUSES_LIMIT = 16
+_NOT_READY = "not yet ready to handle request"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -128,7 +129,7 @@ def from_response(status: int, body: bytes, *, retry_after: str | None, what: st
 def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None = None) -> KubeError:
     """The error that a `Status` object describes, from an answer or from inside a watch."""
     details = answer.get("details") or {}
-    code = int(answer.get("code") or 0)
+    code = _said(int(answer.get("code") or 0), answer)
     reason = str(answer.get("reason") or "")
     causes = tuple(_cause(raw) for raw in (details.get("causes") or ())[:_CAUSES_LIMIT])
     kind = _class_for(code, reason, causes)
@@ -142,6 +143,11 @@ def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None 
     if isinstance(error, NotFound):
         error.missing_kind = not details.get("name")
     return error
+
+
+def _said(code: int, answer: dict[str, Any]) -> int:
+    """Admission that has not read its configuration yet, after a start of the API server, calls that forbidden."""
+    return 503 if code == 403 and _NOT_READY in str(answer.get("message")) else code
 
 
 def _class_for(code: int, reason: str, causes: tuple[Cause, ...]) -> type[KubeError]:

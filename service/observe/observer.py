@@ -90,7 +90,8 @@ class Observer:
         key = Key(subject.key.namespace, child_name(subject.key.name, role))
         raw = informer.get(key)
         if raw is None and views.recorded_uid(role, subject.status):
-            raw = await self._really_gone(informer, key)
+            # A label that somebody took off must not look like a deletion.
+            raw = await self._asked(informer, key)
         return _having(world, subject, role, informer.resource, raw) if raw is not None else world
 
     def _rival(self, subject: Subject) -> str | None:
@@ -106,8 +107,8 @@ class Observer:
         kind = _kind(subject, role)
         return await self._watches.kind(*kind) if kind else None
 
-    async def _really_gone(self, informer: Informer, key: Key) -> Raw | None:
-        """Asks the API server: a label that somebody took off must not look like a deletion."""
+    async def _asked(self, informer: Informer, key: Key) -> Raw | None:
+        """What the API server holds; None if there is no such object."""
         try:
             raw = await self._client.get(informer.resource, key.name, namespace=key.namespace)
         except NotFound:
@@ -150,6 +151,21 @@ class Observer:
         self.on_written(subject.key, raw)
         subject.raw = raw
 
+    async def catch_up(self, subject: Subject) -> None:
+        """Asks for the ScheduledMachine after a conflict: until its watch hears, every further write would conflict."""
+        await self._catch_up(self._watches.scheduled, subject.key)
+
+    async def catch_up_child(self, resource: Resource, name: str, namespace: str) -> None:
+        """The same for a child."""
+        informer = self._watches.informer_of(resource)
+        if informer is not None:
+            await self._catch_up(informer, Key(namespace, name))
+
+    async def _catch_up(self, informer: Informer, key: Key) -> None:
+        raw = await self._asked(informer, key)
+        if raw is not None:
+            informer.absorb(raw, notify=True)
+
     # Cluster, host and Node
 
     def _cluster(self, subject: Subject) -> Cluster | None:
@@ -164,7 +180,7 @@ class Observer:
         name, clusters = subject.intent.cluster_name, self._watches.clusters
         if name is None or clusters is None:
             return None
-        raw = await self._really_gone(clusters, Key(subject.key.namespace, name))
+        raw = await self._asked(clusters, Key(subject.key.namespace, name))
         return views.cluster(raw) if raw is not None else None
 
     def _host_conflict(self, subject: Subject, world: World) -> HostConflict | None:

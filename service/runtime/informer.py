@@ -83,11 +83,11 @@ class Informer:
         cache = self._cache(key.namespace)
         return cache.get(key) if cache else None
 
-    def absorb(self, raw: dict[str, Any]) -> None:
-        """Takes in the answer to a request of ours."""
+    def absorb(self, raw: dict[str, Any], *, notify: bool = False) -> None:
+        """Takes in the answer to a request of ours; `notify` if it may tell of what others did."""
         cache = self._cache(raw["metadata"].get("namespace", ""))
         if cache is not None:
-            cache.absorb(raw)
+            cache.absorb(raw, notify=notify)
 
     def absorb_deletion(self, key: Key, uid: str) -> None:
         """Takes in that an object is gone for good."""

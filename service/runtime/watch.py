@@ -112,6 +112,7 @@ class Reflector:
         self._relisting = relisting or nullcontext()
         self._position: int | None = None
         self._stale_lists = 0
+        self._expired = False
         self._following_since = inf
 
     async def run(self) -> None:
@@ -145,8 +146,9 @@ class Reflector:
             self._position = None
         if self.on_restart is not None:
             self.on_restart(type(error).__name__)
-        if isinstance(error, Expired) and self.failures == 1:
-            return 0.0  # nothing is wrong with the server: list again at once
+        expired_again, self._expired = self._expired, isinstance(error, Expired)
+        if self._expired and (self.failures == 1 or not expired_again):
+            return 0.0  # nothing is wrong with the server, any more: list again at once
         pause = self._backoff.seconds(self.failures, random.random())  # noqa: S311 - spreads load
         return max(pause, error.retry_after or 0.0)
 

@@ -39,6 +39,12 @@ def test_the_class_says_what_to_do_next(code, reason, kind):
     assert (error.status, error.reason) == (code, reason)
 
 
+def test_an_api_server_that_is_still_starting_forbids_nothing():
+    error = answered(403, "Forbidden", 'machines "m" is forbidden: not yet ready to handle request')
+    assert type(error) is errors.Unavailable
+    assert error.status == 503, "so that it is asked again, and counts as trouble of the server's"
+
+
 def test_a_budget_that_forbids_an_eviction_is_named():
     cause = {"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2"}
     error = answered(429, "TooManyRequests", "Cannot evict pod", causes=[cause])

@@ -205,6 +205,13 @@ async def test_failures_in_a_row_are_answered_with_longer_pauses():
     assert [reflector.failed(Unavailable("down")) for _ in range(6)] == [1, 2, 4, 8, 16, 30]
 
 
+async def test_a_point_that_the_server_forgot_during_an_outage_is_no_reason_to_wait_once_more():
+    reflector = Reflector(Script(lists=[]), Cache(), backoff=Backoff(base=1, cap=30, jitter=0.0))
+    down, forgotten = Unavailable("down"), Expired("too old")
+    assert [reflector.failed(error) for error in (down, down, forgotten)] == [1, 2, 0]
+    assert reflector.failed(forgotten) == 8, "a server that forgets every time is left alone for ever longer"
+
+
 async def test_the_server_may_ask_for_a_longer_pause():
     reflector = Reflector(Script(lists=[]), Cache(), backoff=QUICK)
     assert reflector.failed(Unavailable("busy", retry_after=12)) == 12

@@ -1,0 +1,67 @@
+"""A watch that lags behind the API server, as after an outage: conflicts are met once, not until it has caught up."""
+
+from crds import names
+from local.provider.kinds import MACHINES
+from service.kube.resource import SCHEDULED_MACHINES
+from tests.e2e.manifests import EIGHT, NINE, machine
+from tests.integration.guarded import guarded, home
+from tests.waiting import until
+
+
+def deaf(informer):
+    """What its watch brings is not heard; answers to our own requests are."""
+    for cache in informer._caches.values():
+        cache.upsert = lambda _raw: False
+
+
+def desk():
+    """With what the defaulting webhook would have added."""
+    body = machine("desk")
+    body["metadata"]["finalizers"] = [names.FINALIZER]
+    return body
+
+
+def patches(op, resource):
+    return [one for one in op.writes if one.resource == resource and one.verb == "patch"]
+
+
+async def test_a_status_that_conflicts_is_written_once_more_though_the_watch_is_silent(audited):
+    async with audited.client() as admin:
+        tenants = await home(admin, "tenants")
+    async with guarded(audited, (tenants,), EIGHT) as op:
+        await op.client.create(SCHEDULED_MACHINES, desk(), namespace=tenants)
+        await op.until(tenants, "desk", lambda status: status.get("phase") == "Inactive")
+        await op.at_rest()
+        deaf(op.controller.watches.scheduled)
+        label = {"metadata": {"labels": {"seen": "late"}}}
+        await op.client.patch(SCHEDULED_MACHINES, "desk", label, namespace=tenants)
+        op.requests.clear()
+        op.clock.move_to(NINE)
+        await op.until(tenants, "desk", lambda status: status.get("phase") == "Active")
+        await op.at_rest()
+        assert len(patches(op, "scheduledmachines")) == 2
+
+
+async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_again(audited):
+    async with audited.client() as admin:
+        tenants = await home(admin, "tenants")
+    async with guarded(audited, (tenants,), NINE) as op:
+        await op.client.create(SCHEDULED_MACHINES, desk(), namespace=tenants)
+        await op.until(tenants, "desk", lambda status: status.get("phase") == "Active")
+        await op.at_rest()
+        machines = op.controller.watches.machines
+        deaf(machines)
+        stolen = {"metadata": {"ownerReferences": []}}
+        machines.absorb(await op.client.patch(MACHINES, "desk-machine", stolen, namespace=tenants))
+        unheard = {"metadata": {"labels": {"seen": "late"}}}
+        await op.client.patch(MACHINES, "desk-machine", unheard, namespace=tenants)
+        op.requests.clear()
+        await op.client.patch(SCHEDULED_MACHINES, "desk", {"spec": {"priority": 60}}, namespace=tenants)
+
+        async def owned():
+            raw = await op.client.get(MACHINES, "desk-machine", namespace=tenants)
+            return raw["metadata"].get("ownerReferences")
+
+        await until(owned)
+        await op.at_rest()
+        assert len(patches(op, "machines")) == 2
