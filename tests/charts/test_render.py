@@ -222,22 +222,27 @@ def test_without_webhooks_there_are_policies_and_nothing_of_webhooks(helm, tmp_p
     assert of_kind(helm.template(chart=chart), "Example") == []
 
 
-def test_tenants_are_restricted_on_request_by_rules_that_live_beside_the_operator(helm, tmp_path):
-    chart = tmp_path / "5spot"
-    shutil.copytree(CHART, chart)
-    (chart / "files" / "tenancy").mkdir(exist_ok=True)
-    for name in ("binding", "configmap"):
-        text = f"kind: {name.capitalize()}\nmetadata:\n  name: x\n  namespace: 5spot-system\n"
-        (chart / "files" / "tenancy" / f"{name}.yaml").write_text(text)
+def test_tenants_are_restricted_on_request_by_rules_that_live_beside_the_operator(helm):
+    assert of_kind(helm.template(), "ValidatingAdmissionPolicyBinding") == []
+    asked = helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere")
+    rules, binding = only(asked, "ConfigMap"), only(asked, "ValidatingAdmissionPolicyBinding")
+    named = {"name": rules["metadata"]["name"], "namespace": "elsewhere", "parameterNotFoundAction": "Deny"}
+    assert rules["metadata"]["namespace"] == "elsewhere"
+    assert binding["spec"]["paramRef"] == named
+    assert binding["spec"]["policyName"] == only(asked, "ValidatingAdmissionPolicy")["metadata"]["name"]
 
-    assert of_kind(helm.template(chart=chart), "Binding") == []
-    asked = helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere", chart=chart)
-    assert only(asked, "Binding")["metadata"]["namespace"] == "elsewhere"
-    assert only(asked, "Configmap")["metadata"]["namespace"] == "elsewhere"
-    rules = {"allowedKinds": ["A.b", "C.d"], "allowedAddresses": ["10.0.0.0/8"]}
-    ruled = helm.template({"tenancy": {"enabled": True, "rules": rules}}, namespace="elsewhere", chart=chart)
-    assert of_kind(ruled, "Configmap") == []
-    assert only(ruled, "ConfigMap")["data"] == {"allowedKinds": "A.b\nC.d", "allowedAddresses": "10.0.0.0/8"}
+
+def test_a_rule_for_tenants_that_is_given_leaves_the_others_in_force(helm):
+    def rules(given):
+        rendered = helm.template({"tenancy": {"enabled": True, "rules": given}})
+        return {name: text.split() for name, text in only(rendered, "ConfigMap")["data"].items()}
+
+    manifest = yaml.safe_load((CHART / "files" / "tenancy" / "configmap.yaml").read_text())
+    shipped = {name: text.split() for name, text in manifest["data"].items()}
+    assert rules({}) == shipped
+    mine = {"allowedAddresses": ["10.0.0.0/8", "fd00::/8"], "forbiddenFields": ["bootstrapSpec.cloudInit"]}
+    assert rules(mine) == shipped | mine
+    assert rules({"allowedKinds": None}) == {name: words for name, words in shipped.items() if name != "allowedKinds"}
 
 
 def test_the_agent_is_as_in_its_own_manifests_but_for_the_image(helm):
