@@ -181,6 +181,24 @@ def test_selectors_find_the_pods(default):
         assert not selector.items() <= check
 
 
+def test_what_helm_test_starts_gets_to_where_it_has_to(helm):
+    monitoring = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
+    placed = {"nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}]}
+    rendered = helm.template({"networkPolicy": {"metricsFrom": [monitoring]}, **placed})
+    check = only(rendered, "Pod")
+    (metrics,) = [rule for rule in only(rendered, "NetworkPolicy")["spec"]["ingress"] if "from" in rule]
+    assert metrics["from"] == [monitoring, {"podSelector": {"matchLabels": check["metadata"]["labels"]}}]
+    assert {key: check["spec"][key] for key in placed} == placed
+
+
+def test_helm_test_expects_no_leases_where_there_are_none(helm):
+    def told(values):
+        return {entry["name"] for entry in only(helm.template(values), "Pod")["spec"]["containers"][0]["env"]}
+
+    assert "WITHOUT_LEASES" not in told({})
+    assert "WITHOUT_LEASES" in told({"replicas": 1, "settings": {"leases": False}})
+
+
 @pytest.mark.parametrize("release", ["5spot", "prod", "7up"])
 def test_services_begin_with_a_letter_as_older_clusters_ask_for(helm, release):
     out = helm.run("template", release, str(CHART))

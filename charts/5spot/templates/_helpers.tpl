@@ -45,6 +45,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end }}
 
+{{- /* Of the pod of `helm test`. */}}
+{{- define "5spot.checkLabels" -}}
+app.kubernetes.io/name: {{ include "5spot.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: check
+{{- end }}
+
 {{- define "5spot.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "5spot.selectorLabels" . }}
