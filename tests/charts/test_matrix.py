@@ -62,7 +62,13 @@ MATRIX = {
         "podDisruptionBudget": {"enabled": False},
     },
     "agent": {"operator": {"enabled": False}, "agent": {"enabled": True}},
-    "agent-sets": {"agent": {"clusterResourceSets": [{"namespace": "team-a", "matchLabels": {"reclaim": "yes"}}]}},
+    "agent-sets": {
+        "imagePullSecrets": [{"name": "registry"}],
+        "agent": {"enabled": True, "clusterResourceSets": [
+            {"namespace": "team-a", "matchLabels": {"reclaim": "yes"}},
+            {"namespace": "team-a", "matchLabels": {"desk": "yes"}},
+        ]},
+    },
 }  # fmt: skip
 
 

@@ -283,6 +283,25 @@ def test_cluster_api_gets_the_same_agent_to_hand_on(helm):
     assert handed["resources"] == [{"kind": "ConfigMap", "name": carried["metadata"]["name"]}]
 
 
+def test_several_sets_of_clusters_in_one_namespace_have_names_of_their_own(helm):
+    sets = [{"namespace": space, "matchLabels": {"a": label}} for space, label in ("tb", "td", "uf")]
+    rendered = helm.template({"agent": {"clusterResourceSets": sets}})
+    for kind in ("ClusterResourceSet", "ConfigMap"):
+        found = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in of_kind(rendered, kind)]
+        assert found == [("t", "5spot-agent"), ("t", "5spot-agent-2"), ("u", "5spot-agent")]
+    for handed in of_kind(rendered, "ClusterResourceSet"):
+        assert [each["name"] for each in handed["spec"]["resources"]] == [handed["metadata"]["name"]]
+
+
+def test_the_agent_is_fetched_with_the_same_secrets(helm):
+    secrets, sets = [{"name": "registry"}, {"name": "b"}], [{"namespace": "team", "matchLabels": {"a": "b"}}]
+    rendered = helm.template({"imagePullSecrets": secrets, "agent": {"enabled": True, "clusterResourceSets": sets}})
+    (carried,) = [each for each in of_kind(rendered, "ConfigMap") if each["metadata"]["namespace"] == "team"]
+    objects = [each for each in yaml.safe_load_all(carried["data"]["agent.yaml"]) if each]
+    for documents in (rendered, objects):
+        assert only(documents, "DaemonSet")["spec"]["template"]["spec"]["imagePullSecrets"] == secrets
+
+
 @pytest.mark.parametrize(
     ("values", "why"),
     [
