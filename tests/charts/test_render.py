@@ -146,11 +146,12 @@ def test_the_probes_ask_where_the_service_answers(default):
     assert container(default)["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "health"}
 
 
-def test_pods_get_the_time_that_an_orderly_stop_takes(default):
+def test_pods_get_the_time_that_an_orderly_stop_takes(helm, default):
     pod = only(default, "Deployment")["spec"]["template"]["spec"]
     fields = Settings.model_fields
     needed = fields["drain_seconds"].default + fields["stop_seconds"].default
     assert pod["terminationGracePeriodSeconds"] > needed
+    helm.template({"terminationGracePeriodSeconds": int(needed)})  # less is refused, see below
 
 
 def test_shards_make_a_stateful_set_with_a_pod_for_each(helm):
@@ -197,6 +198,18 @@ def test_helm_test_expects_no_leases_where_there_are_none(helm):
 
     assert "WITHOUT_LEASES" not in told({})
     assert "WITHOUT_LEASES" in told({"replicas": 1, "settings": {"leases": False}})
+
+
+def test_connections_may_be_limited_to_where_api_servers_are(helm):
+    def api_servers(**egress):
+        rendered = helm.template({"networkPolicy": {"egress": {"enabled": True, "ports": [6443], **egress}}})
+        names, others = only(rendered, "NetworkPolicy")["spec"]["egress"]
+        assert {entry["port"] for entry in names["ports"]} == {53}
+        return others
+
+    anywhere, peers = {"ports": [{"port": 6443, "protocol": "TCP"}]}, [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    assert api_servers() == anywhere
+    assert api_servers(to=peers) == {**anywhere, "to": peers}
 
 
 @pytest.mark.parametrize("release", ["5spot", "prod", "7up"])
@@ -314,6 +327,11 @@ def test_the_agent_is_fetched_with_the_same_secrets(helm):
         ({"watchNamespaces": ["Team A"]}, "watchNamespaces"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name is needed"),
         ({"webhooks": {"certificates": "vault"}}, "certificates"),
+        ({"webhooks": {"certManager": {"issuerRef": {"kind": "ClusterIssuer"}}}}, "issuerRef"),
+        ({"imagePullSecrets": [{"name": "Registry"}]}, "imagePullSecrets"),
+        ({"prometheusRule": {"lateSeconds": 300}}, "lateSeconds"),
+        ({"terminationGracePeriodSeconds": 29}, "terminationGracePeriodSeconds: 29 is too short"),
+        ({"settings": {"stopSeconds": 50.5}}, "up to 60.5 seconds"),
     ],
 )
 def test_values_that_cannot_work_are_refused_by_name(helm, values, why):
