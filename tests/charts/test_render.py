@@ -221,20 +221,34 @@ def test_services_begin_with_a_letter_as_older_clusters_ask_for(helm, release):
 
 def test_cert_manager_takes_the_place_of_the_operators_own_certificates(helm):
     rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
-    certificate = only(rendered, "Certificate")
+    (certificate,) = [each for each in of_kind(rendered, "Certificate") if "dnsNames" in each["spec"]]
     where = f"{NAMESPACE}/{certificate['metadata']['name']}"
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         assert only(rendered, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == where
     volume = only(rendered, "Deployment")["spec"]["template"]["spec"]["volumes"][0]
     assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
-    assert certificate["spec"]["issuerRef"] == {"kind": "Issuer", "name": only(rendered, "Issuer")["metadata"]["name"]}
     given = {
         "webhooks": {
             "certificates": "cert-manager",
             "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "x"}},
         }
     }
+    assert only(helm.template(given), "Certificate")["spec"]["issuerRef"] == {"kind": "ClusterIssuer", "name": "x"}
     assert of_kind(helm.template(given), "Issuer") == []
+
+
+def test_what_cert_manager_renews_is_signed_by_a_ca_that_stays(helm):
+    rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
+    issuers = {each["metadata"]["name"]: each["spec"] for each in of_kind(rendered, "Issuer")}
+    authority, serving = sorted(
+        (each["spec"] for each in of_kind(rendered, "Certificate")), key=lambda spec: "dnsNames" in spec
+    )
+    assert "isCA" not in serving
+    assert issuers[serving["issuerRef"]["name"]] == {"ca": {"secretName": authority["secretName"]}}
+    assert authority["isCA"]
+    assert issuers[authority["issuerRef"]["name"]] == {"selfSigned": {}}
+    assert authority["privateKey"]["rotationPolicy"] == "Never"
+    assert authority["secretName"] != serving["secretName"]
 
 
 def test_without_webhooks_there_are_policies_and_nothing_of_webhooks(helm, tmp_path):

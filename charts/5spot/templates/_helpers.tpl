@@ -39,6 +39,10 @@
 {{ include "5spot.fullname" . }}-webhook-certificates
 {{- end }}
 
+{{- define "5spot.authoritySecret" -}}
+{{ include "5spot.fullname" . }}-webhook-ca
+{{- end }}
+
 {{- define "5spot.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "5spot.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
