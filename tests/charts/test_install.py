@@ -82,6 +82,25 @@ def test_an_api_server_would_take_it_all(site: Site):
     assert site.kubectl("get", "crd", CRD, "--ignore-not-found") == ""
 
 
+@pytest.mark.parametrize(
+    ("values", "stays", "not_there"),
+    [
+        ({}, ["the operator made it", "5spot-webhook-certificates --", "delete lease"], ["cert-manager", "webhook-ca"]),
+        (
+            {"webhooks": {"certificates": "cert-manager"}},
+            ["cert-manager made it", "-webhook-certificates 5spot-webhook-ca --", "delete lease"], ["operator made"],
+        ),
+        ({"webhooks": {"enabled": False}}, ["delete lease"], ["delete secret"]),
+        ({"replicas": 1, "settings": {"leases": False}}, ["delete secret"], ["delete lease"]),
+    ],
+    ids=["default", "cert-manager", "no-webhooks", "no-leases"],
+)  # fmt: skip
+def test_the_notes_name_what_stays(site: Site, values: Raw, stays: list[str], not_there: list[str]):
+    told = site.release("install", values, "--dry-run=server").partition("NOTES:")[2]
+    assert [words for words in stays if words not in told] == []
+    assert [words for words in not_there if words in told] == []
+
+
 def test_everything_is_there_after_an_installation_and_gone_after_the_removal_but_for_users_objects(site: Site):
     site.release("install")
     installed = site.manifest()
