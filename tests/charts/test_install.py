@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from crds import names
+from crds.generate import CRD_FILE
 from local.binaries import Assets
 from local.cluster import Cluster
-from tests.charts.helm import CHART, RELEASE, Helm, HelmError
+from tests.charts.helm import CHART, RELEASE, ROOT, Helm, HelmError
 from tests.e2e.manifests import machine
 
 Raw = dict[str, Any]
@@ -157,6 +158,22 @@ def test_a_second_release_that_would_share_the_crd_is_refused_in_words(site: Sit
         "install", "second", str(CHART), f"--namespace={site.namespace}", "--set=crds.install=false",
         "--dry-run=server", kubeconfig=site.cluster.kubeconfig,
     )  # fmt: skip
+
+
+def test_a_crd_that_was_there_before_is_taken_over_when_that_is_asked_for(site: Site):
+    """As the original's is, and one that a release of another name left."""
+    site.kubectl("create", "-f", str(ROOT / CRD_FILE))
+    with pytest.raises(HelmError, match="invalid ownership metadata"):
+        site.release("install")
+    site.release("install", {"providers": {"infrastructureGroups": ["mine.example.org"]}}, "--take-ownership")
+    assert "mine.example.org" in site.kubectl("get", "crd", CRD, "-o", "yaml")
+    site.uninstall()
+
+    words = ("install", "other", str(CHART), f"--namespace={site.namespace}", "--take-ownership")
+    site.helm.run(*words, kubeconfig=site.cluster.kubeconfig)
+    owner = json.loads(site.kubectl("get", "crd", CRD, "-o", "json"))["metadata"]["annotations"]
+    assert owner["meta.helm.sh/release-name"] == "other"
+    site.helm.run("uninstall", "other", f"--namespace={site.namespace}", kubeconfig=site.cluster.kubeconfig)
 
 
 def test_the_pods_may_run_where_only_restricted_ones_may(site: Site):
