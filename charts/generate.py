@@ -37,7 +37,8 @@ Made by `python -m charts.generate` from the comments of `values.yaml`. How to i
 it may do, is in [docs/install.md](../../docs/install.md).
 
 ```sh
-helm install 5spot charts/5spot --namespace 5spot-system --create-namespace
+helm install 5spot charts/5spot --namespace 5spot-system --create-namespace \\
+  --set image.repository=REGISTRY/5spot
 ```
 
 ## Values

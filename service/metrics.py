@@ -212,6 +212,17 @@ CLOCK_SKEW: Final = Gauge(
 )
 
 
+def _begin_at_zero(counter: Counter, *results: str) -> None:
+    # `increase` does not see the first value of a series, so an alert would miss the first time that something happens.
+    for result in results:
+        counter.labels(result)
+
+
+_begin_at_zero(DRAINS, "completed", "timed_out", "skipped")
+_begin_at_zero(EVICTIONS, "accepted", "blocked")
+_begin_at_zero(FORCED_DELETIONS, "accepted", "failed")
+
+
 class AdmissionRecorder:
     """Counts the answers of the webhooks; labels are looked up once, as this runs for every request."""
 

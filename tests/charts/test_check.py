@@ -59,6 +59,14 @@ def test_every_shard_must_be_held(port: int, monkeypatch: pytest.MonkeyPatch, te
     assert answer[1] in said
 
 
+def test_without_leases_nobody_holds_a_shard_but_metrics_must_be_there(port: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Metrics, "text", "other 1\n")
+    assert check(port, WITHOUT_LEASES="true") == (0, "all is well\n")
+    code, said = check(1, WITHOUT_LEASES="true")
+    assert code == 1
+    assert "Error" in said
+
+
 def test_what_does_not_answer_is_told(port: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Metrics, "text", 'fivespot_shard_held{shard="0-of-1"} 1.0\n')
     code, said = check(port, WEBHOOK_URL=f"https://127.0.0.1:{port}/validate")

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from crds import names
+from crds.generate import CRD_FILE
 from local.binaries import Assets
 from local.cluster import Cluster
-from tests.charts.helm import CHART, RELEASE, Helm, HelmError
+from tests.charts.helm import CHART, RELEASE, ROOT, Helm, HelmError
 from tests.e2e.manifests import machine
 
 Raw = dict[str, Any]
@@ -82,6 +83,25 @@ def test_an_api_server_would_take_it_all(site: Site):
     assert site.kubectl("get", "crd", CRD, "--ignore-not-found") == ""
 
 
+@pytest.mark.parametrize(
+    ("values", "stays", "not_there"),
+    [
+        ({}, ["the operator made it", "5spot-webhook-certificates --", "delete lease"], ["cert-manager", "webhook-ca"]),
+        (
+            {"webhooks": {"certificates": "cert-manager"}},
+            ["cert-manager made it", "-webhook-certificates 5spot-webhook-ca --", "delete lease"], ["operator made"],
+        ),
+        ({"webhooks": {"enabled": False}}, ["delete lease"], ["delete secret"]),
+        ({"replicas": 1, "settings": {"leases": False}}, ["delete secret"], ["delete lease"]),
+    ],
+    ids=["default", "cert-manager", "no-webhooks", "no-leases"],
+)  # fmt: skip
+def test_the_notes_name_what_stays(site: Site, values: Raw, stays: list[str], not_there: list[str]):
+    told = site.release("install", values, "--dry-run=server").partition("NOTES:")[2]
+    assert [words for words in stays if words not in told] == []
+    assert [words for words in not_there if words in told] == []
+
+
 def test_everything_is_there_after_an_installation_and_gone_after_the_removal_but_for_users_objects(site: Site):
     site.release("install")
     installed = site.manifest()
@@ -138,6 +158,22 @@ def test_a_second_release_that_would_share_the_crd_is_refused_in_words(site: Sit
         "install", "second", str(CHART), f"--namespace={site.namespace}", "--set=crds.install=false",
         "--dry-run=server", kubeconfig=site.cluster.kubeconfig,
     )  # fmt: skip
+
+
+def test_a_crd_that_was_there_before_is_taken_over_when_that_is_asked_for(site: Site):
+    """As the original's is, and one that a release of another name left."""
+    site.kubectl("create", "-f", str(ROOT / CRD_FILE))
+    with pytest.raises(HelmError, match="invalid ownership metadata"):
+        site.release("install")
+    site.release("install", {"providers": {"infrastructureGroups": ["mine.example.org"]}}, "--take-ownership")
+    assert "mine.example.org" in site.kubectl("get", "crd", CRD, "-o", "yaml")
+    site.uninstall()
+
+    words = ("install", "other", str(CHART), f"--namespace={site.namespace}", "--take-ownership")
+    site.helm.run(*words, kubeconfig=site.cluster.kubeconfig)
+    owner = json.loads(site.kubectl("get", "crd", CRD, "-o", "json"))["metadata"]["annotations"]
+    assert owner["meta.helm.sh/release-name"] == "other"
+    site.helm.run("uninstall", "other", f"--namespace={site.namespace}", kubeconfig=site.cluster.kubeconfig)
 
 
 def test_the_pods_may_run_where_only_restricted_ones_may(site: Site):

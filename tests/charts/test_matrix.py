@@ -14,7 +14,7 @@ from tests.charts.helm import CHART, NAMESPACE, Helm
 SPACES = (NAMESPACE, "team-a", "team-b")
 ALL = {
     "replicas": 4,
-    "imagePullSecrets": [{"name": "registry"}],
+    "imagePullSecrets": [{"name": "registry.example.org"}],
     "image": {"digest": "sha256:" + "0" * 64},
     "commonLabels": {"cost-centre": "4711"},
     "podAnnotations": {"a": "b"},
@@ -30,7 +30,7 @@ ALL = {
     "rbac": {"aggregate": True, "kubeconfigSecrets": ["demo-kubeconfig"]},
     "networkPolicy": {
         "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
-        "egress": {"enabled": True, "ports": [6443]},
+        "egress": {"enabled": True, "ports": [6443], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
     },
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.org/alerts"},
@@ -62,7 +62,13 @@ MATRIX = {
         "podDisruptionBudget": {"enabled": False},
     },
     "agent": {"operator": {"enabled": False}, "agent": {"enabled": True}},
-    "agent-sets": {"agent": {"clusterResourceSets": [{"namespace": "team-a", "matchLabels": {"reclaim": "yes"}}]}},
+    "agent-sets": {
+        "imagePullSecrets": [{"name": "registry"}],
+        "agent": {"enabled": True, "clusterResourceSets": [
+            {"namespace": "team-a", "matchLabels": {"reclaim": "yes"}},
+            {"namespace": "team-a", "matchLabels": {"desk": "yes"}},
+        ]},
+    },
 }  # fmt: skip
 
 

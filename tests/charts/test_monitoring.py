@@ -2,13 +2,17 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 
+from crds.scheduledmachine import DEFAULT_TIMEOUT
 from service import metrics
 from tests.charts.helm import of_kind, only
 
 SERIES = re.compile(r"\b(fivespot_\w+)(?:\{([^}]*)\})?")
+ADDED = {"namespace"}
+"""Labels that Prometheus adds to what it reads by a ServiceMonitor."""
 
 
 def exposed() -> dict[str, set[str]]:
@@ -38,7 +42,7 @@ def test_every_metric_exists_with_its_labels(helm):
         assert series, query
         for name, matchers in series:
             assert name in known, query
-            assert set(re.findall(r"(\w+)[=!]~?=?\"", matchers)) <= known[name], query
+            assert set(re.findall(r"(\w+)[=!]~?=?\"", matchers)) <= known[name] | ADDED, query
         grouped = {label.strip() for group in re.findall(r"by \(([^)]*)\)", query) for label in group.split(",")}
         assert grouped <= set().union(*(known[name] for name, _ in series)), query
         assert query.count("(") == query.count(")")
@@ -69,6 +73,23 @@ def test_each_alert_says_what_is_wrong_and_where_to_read_on(helm, alert):
     assert rule["annotations"]["summary"]
     assert "<no value>" not in str(rule)
     assert rule["annotations"]["runbook_url"] == f"https://docs.example.org/alerts#{alert.lower()}"
+
+
+def alerts(helm, **flags) -> dict[str, dict]:
+    rendered = helm.template({"prometheusRule": {"enabled": True}}, **flags)
+    return {rule["alert"]: rule for rule in only(rendered, "PrometheusRule")["spec"]["groups"][0]["rules"]}
+
+
+def test_alerts_are_about_the_release_that_brings_them(helm):
+    for rule in alerts(helm, namespace="elsewhere").values():
+        for _, matchers in SERIES.findall(rule["expr"]):
+            assert 'namespace="elsewhere"' in matchers
+
+
+def test_a_drain_that_is_stuck_is_told_before_its_time_is_up_by_default(helm):
+    rule = alerts(helm)["FivespotDrainBlocked"]
+    minutes = [int(each) for each in (*re.findall(r"\[(\d+)m\]", rule["expr"]), rule["for"].removesuffix("m"))]
+    assert timedelta(minutes=max(minutes[:-1]) + minutes[-1]) < DEFAULT_TIMEOUT
 
 
 def test_limits_are_values(helm):

@@ -146,11 +146,12 @@ def test_the_probes_ask_where_the_service_answers(default):
     assert container(default)["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "health"}
 
 
-def test_pods_get_the_time_that_an_orderly_stop_takes(default):
+def test_pods_get_the_time_that_an_orderly_stop_takes(helm, default):
     pod = only(default, "Deployment")["spec"]["template"]["spec"]
     fields = Settings.model_fields
     needed = fields["drain_seconds"].default + fields["stop_seconds"].default
     assert pod["terminationGracePeriodSeconds"] > needed
+    helm.template({"terminationGracePeriodSeconds": int(needed)})  # less is refused, see below
 
 
 def test_shards_make_a_stateful_set_with_a_pod_for_each(helm):
@@ -181,6 +182,36 @@ def test_selectors_find_the_pods(default):
         assert not selector.items() <= check
 
 
+def test_what_helm_test_starts_gets_to_where_it_has_to(helm):
+    monitoring = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
+    placed = {"nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}]}
+    rendered = helm.template({"networkPolicy": {"metricsFrom": [monitoring]}, **placed})
+    check = only(rendered, "Pod")
+    (metrics,) = [rule for rule in only(rendered, "NetworkPolicy")["spec"]["ingress"] if "from" in rule]
+    assert metrics["from"] == [monitoring, {"podSelector": {"matchLabels": check["metadata"]["labels"]}}]
+    assert {key: check["spec"][key] for key in placed} == placed
+
+
+def test_helm_test_expects_no_leases_where_there_are_none(helm):
+    def told(values):
+        return {entry["name"] for entry in only(helm.template(values), "Pod")["spec"]["containers"][0]["env"]}
+
+    assert "WITHOUT_LEASES" not in told({})
+    assert "WITHOUT_LEASES" in told({"replicas": 1, "settings": {"leases": False}})
+
+
+def test_connections_may_be_limited_to_where_api_servers_are(helm):
+    def api_servers(**egress):
+        rendered = helm.template({"networkPolicy": {"egress": {"enabled": True, "ports": [6443], **egress}}})
+        names, others = only(rendered, "NetworkPolicy")["spec"]["egress"]
+        assert {entry["port"] for entry in names["ports"]} == {53}
+        return others
+
+    anywhere, peers = {"ports": [{"port": 6443, "protocol": "TCP"}]}, [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    assert api_servers() == anywhere
+    assert api_servers(to=peers) == {**anywhere, "to": peers}
+
+
 @pytest.mark.parametrize("release", ["5spot", "prod", "7up"])
 def test_services_begin_with_a_letter_as_older_clusters_ask_for(helm, release):
     out = helm.run("template", release, str(CHART))
@@ -190,20 +221,34 @@ def test_services_begin_with_a_letter_as_older_clusters_ask_for(helm, release):
 
 def test_cert_manager_takes_the_place_of_the_operators_own_certificates(helm):
     rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
-    certificate = only(rendered, "Certificate")
+    (certificate,) = [each for each in of_kind(rendered, "Certificate") if "dnsNames" in each["spec"]]
     where = f"{NAMESPACE}/{certificate['metadata']['name']}"
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         assert only(rendered, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == where
     volume = only(rendered, "Deployment")["spec"]["template"]["spec"]["volumes"][0]
     assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
-    assert certificate["spec"]["issuerRef"] == {"kind": "Issuer", "name": only(rendered, "Issuer")["metadata"]["name"]}
     given = {
         "webhooks": {
             "certificates": "cert-manager",
             "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "x"}},
         }
     }
+    assert only(helm.template(given), "Certificate")["spec"]["issuerRef"] == {"kind": "ClusterIssuer", "name": "x"}
     assert of_kind(helm.template(given), "Issuer") == []
+
+
+def test_what_cert_manager_renews_is_signed_by_a_ca_that_stays(helm):
+    rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
+    issuers = {each["metadata"]["name"]: each["spec"] for each in of_kind(rendered, "Issuer")}
+    authority, serving = sorted(
+        (each["spec"] for each in of_kind(rendered, "Certificate")), key=lambda spec: "dnsNames" in spec
+    )
+    assert "isCA" not in serving
+    assert issuers[serving["issuerRef"]["name"]] == {"ca": {"secretName": authority["secretName"]}}
+    assert authority["isCA"]
+    assert issuers[authority["issuerRef"]["name"]] == {"selfSigned": {}}
+    assert authority["privateKey"]["rotationPolicy"] == "Never"
+    assert authority["secretName"] != serving["secretName"]
 
 
 def test_without_webhooks_there_are_policies_and_nothing_of_webhooks(helm, tmp_path):
@@ -222,22 +267,27 @@ def test_without_webhooks_there_are_policies_and_nothing_of_webhooks(helm, tmp_p
     assert of_kind(helm.template(chart=chart), "Example") == []
 
 
-def test_tenants_are_restricted_on_request_by_rules_that_live_beside_the_operator(helm, tmp_path):
-    chart = tmp_path / "5spot"
-    shutil.copytree(CHART, chart)
-    (chart / "files" / "tenancy").mkdir(exist_ok=True)
-    for name in ("binding", "configmap"):
-        text = f"kind: {name.capitalize()}\nmetadata:\n  name: x\n  namespace: 5spot-system\n"
-        (chart / "files" / "tenancy" / f"{name}.yaml").write_text(text)
+def test_tenants_are_restricted_on_request_by_rules_that_live_beside_the_operator(helm):
+    assert of_kind(helm.template(), "ValidatingAdmissionPolicyBinding") == []
+    asked = helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere")
+    rules, binding = only(asked, "ConfigMap"), only(asked, "ValidatingAdmissionPolicyBinding")
+    named = {"name": rules["metadata"]["name"], "namespace": "elsewhere", "parameterNotFoundAction": "Deny"}
+    assert rules["metadata"]["namespace"] == "elsewhere"
+    assert binding["spec"]["paramRef"] == named
+    assert binding["spec"]["policyName"] == only(asked, "ValidatingAdmissionPolicy")["metadata"]["name"]
 
-    assert of_kind(helm.template(chart=chart), "Binding") == []
-    asked = helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere", chart=chart)
-    assert only(asked, "Binding")["metadata"]["namespace"] == "elsewhere"
-    assert only(asked, "Configmap")["metadata"]["namespace"] == "elsewhere"
-    rules = {"allowedKinds": ["A.b", "C.d"], "allowedAddresses": ["10.0.0.0/8"]}
-    ruled = helm.template({"tenancy": {"enabled": True, "rules": rules}}, namespace="elsewhere", chart=chart)
-    assert of_kind(ruled, "Configmap") == []
-    assert only(ruled, "ConfigMap")["data"] == {"allowedKinds": "A.b\nC.d", "allowedAddresses": "10.0.0.0/8"}
+
+def test_a_rule_for_tenants_that_is_given_leaves_the_others_in_force(helm):
+    def rules(given):
+        rendered = helm.template({"tenancy": {"enabled": True, "rules": given}})
+        return {name: text.split() for name, text in only(rendered, "ConfigMap")["data"].items()}
+
+    manifest = yaml.safe_load((CHART / "files" / "tenancy" / "configmap.yaml").read_text())
+    shipped = {name: text.split() for name, text in manifest["data"].items()}
+    assert rules({}) == shipped
+    mine = {"allowedAddresses": ["10.0.0.0/8", "fd00::/8"], "forbiddenFields": ["bootstrapSpec.cloudInit"]}
+    assert rules(mine) == shipped | mine
+    assert rules({"allowedKinds": None}) == {name: words for name, words in shipped.items() if name != "allowedKinds"}
 
 
 def test_the_agent_is_as_in_its_own_manifests_but_for_the_image(helm):
@@ -260,6 +310,25 @@ def test_cluster_api_gets_the_same_agent_to_hand_on(helm):
     assert handed["resources"] == [{"kind": "ConfigMap", "name": carried["metadata"]["name"]}]
 
 
+def test_several_sets_of_clusters_in_one_namespace_have_names_of_their_own(helm):
+    sets = [{"namespace": space, "matchLabels": {"a": label}} for space, label in ("tb", "td", "uf")]
+    rendered = helm.template({"agent": {"clusterResourceSets": sets}})
+    for kind in ("ClusterResourceSet", "ConfigMap"):
+        found = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in of_kind(rendered, kind)]
+        assert found == [("t", "5spot-agent"), ("t", "5spot-agent-2"), ("u", "5spot-agent")]
+    for handed in of_kind(rendered, "ClusterResourceSet"):
+        assert [each["name"] for each in handed["spec"]["resources"]] == [handed["metadata"]["name"]]
+
+
+def test_the_agent_is_fetched_with_the_same_secrets(helm):
+    secrets, sets = [{"name": "registry"}, {"name": "b"}], [{"namespace": "team", "matchLabels": {"a": "b"}}]
+    rendered = helm.template({"imagePullSecrets": secrets, "agent": {"enabled": True, "clusterResourceSets": sets}})
+    (carried,) = [each for each in of_kind(rendered, "ConfigMap") if each["metadata"]["namespace"] == "team"]
+    objects = [each for each in yaml.safe_load_all(carried["data"]["agent.yaml"]) if each]
+    for documents in (rendered, objects):
+        assert only(documents, "DaemonSet")["spec"]["template"]["spec"]["imagePullSecrets"] == secrets
+
+
 @pytest.mark.parametrize(
     ("values", "why"),
     [
@@ -272,6 +341,11 @@ def test_cluster_api_gets_the_same_agent_to_hand_on(helm):
         ({"watchNamespaces": ["Team A"]}, "watchNamespaces"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name is needed"),
         ({"webhooks": {"certificates": "vault"}}, "certificates"),
+        ({"webhooks": {"certManager": {"issuerRef": {"kind": "ClusterIssuer"}}}}, "issuerRef"),
+        ({"imagePullSecrets": [{"name": "Registry"}]}, "imagePullSecrets"),
+        ({"prometheusRule": {"lateSeconds": 300}}, "lateSeconds"),
+        ({"terminationGracePeriodSeconds": 29}, "terminationGracePeriodSeconds: 29 is too short"),
+        ({"settings": {"stopSeconds": 50.5}}, "up to 60.5 seconds"),
     ],
 )
 def test_values_that_cannot_work_are_refused_by_name(helm, values, why):

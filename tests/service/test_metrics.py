@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import httpx
 import orjson
 import pytest
@@ -30,6 +33,17 @@ async def test_every_metric_of_ours_has_our_prefix_and_a_help_text():
     for family in metrics.REGISTRY.collect():
         assert family.documentation
         assert family.name.startswith(("fivespot_", "python_"))
+
+
+def test_what_alerts_count_is_there_before_it_happens_for_the_first_time():
+    code = "import prometheus_client as p, service.metrics as m; print(p.generate_latest(m.REGISTRY).decode())"
+    fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    for name, results in {
+        "drains": ("completed", "timed_out", "skipped"),
+        "evictions": ("accepted", "blocked"),
+        "forced_pod_deletions": ("accepted", "failed"),
+    }.items():
+        assert {f'fivespot_{name}_total{{result="{result}"}} 0.0' for result in results} <= set(fresh)
 
 
 async def test_admission_is_counted_by_outcome_and_measured(page):

@@ -60,7 +60,7 @@ def complaint() -> str | None:
     try:
         held = metrics(os.environ["METRICS_HOST"], int(os.environ.get("METRICS_PORT", "8080")))
         wrong = {shard: count for shard, count in held.items() if count != 1}
-        if not held or wrong:
+        if (not held or wrong) and not os.environ.get("WITHOUT_LEASES"):
             return f"not every shard is held by one replica: {wrong or 'there are none'}"
         url = os.environ.get("WEBHOOK_URL")
         if url and not verdict(url):

@@ -39,10 +39,21 @@
 {{ include "5spot.fullname" . }}-webhook-certificates
 {{- end }}
 
+{{- define "5spot.authoritySecret" -}}
+{{ include "5spot.fullname" . }}-webhook-ca
+{{- end }}
+
 {{- define "5spot.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "5spot.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
+{{- end }}
+
+{{- /* Of the pod of `helm test`. */}}
+{{- define "5spot.checkLabels" -}}
+app.kubernetes.io/name: {{ include "5spot.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: check
 {{- end }}
 
 {{- define "5spot.labels" -}}
