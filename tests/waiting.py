@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-
 LAST_LOOK = 10.0
 
 
@@ -14,9 +13,10 @@ async def until(fact: Callable[[], Any], *, within: float = 60.0) -> Any:
     """Returns the first truthy answer of `fact` (a function or coroutine function), or fails after `within` seconds."""
     try:
         async with asyncio.timeout(within):
-            while not (answer := await _told(fact)):
+            while True:
+                if answer := await _told(fact):
+                    return answer
                 await asyncio.sleep(0.01)
-            return answer
     except TimeoutError:
         # Time may have passed while this process stood still, and what is waited for may have come meanwhile.
         async with asyncio.timeout(LAST_LOOK):
