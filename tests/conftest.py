@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from crds.schema import custom_resource_definition
 from local import clusters
@@ -24,6 +25,10 @@ from tests.charts.helm import Helm
 
 # The servers of a test run live for minutes: memory is cheaper than the time their collectors take.
 os.environ.setdefault("GOGC", "400")
+
+# How long an example takes says how busy the machine is, and nothing about what is tested.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 LOGS = Path(__file__).parent.parent / ".test-logs"
 LOG_TAIL = 512 * 1024

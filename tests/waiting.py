@@ -6,17 +6,28 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+LAST_LOOK = 10.0
 
-async def until(fact: Callable[[], Any], *, within: float = 30.0) -> Any:
+
+async def until(fact: Callable[[], Any], *, within: float = 60.0) -> Any:
     """Returns the first truthy answer of `fact` (a function or coroutine function), or fails after `within` seconds."""
-    async with asyncio.timeout(within):
-        while True:
-            answer = fact()
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if answer:
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                if answer := await _told(fact):
+                    return answer
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        # Time may have passed while this process stood still, and what is waited for may have come meanwhile.
+        async with asyncio.timeout(LAST_LOOK):
+            if answer := await _told(fact):
                 return answer
-            await asyncio.sleep(0.01)
+        raise
+
+
+async def _told(fact: Callable[[], Any]) -> Any:
+    answer = fact()
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 @asynccontextmanager

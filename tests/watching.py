@@ -8,7 +8,7 @@ from typing import Any
 from service.kube.client import Client
 from service.kube.resource import Resource
 
-WITHIN = 30.0
+WITHIN = 90.0
 Object = dict[str, Any]
 
 

@@ -67,6 +67,10 @@ class Actor:
             self.ready.set()
             await self._beat()
 
+    def is_busy(self, namespace: str) -> bool:
+        """Whether something is under way there."""
+        return any(owned[0] == namespace for owned in self._busy | self._dirty)
+
     async def _beat(self) -> None:
         """What kubelets do, so that nobody takes their Nodes for lost."""
         while True:

@@ -4,13 +4,14 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+import httpx
 import yaml
 
 from local.access import OPERATOR
-from local.cluster import Cluster
 from service.app import Shared
 from service.controller import Controller
 from service.fence import Fence
@@ -18,8 +19,8 @@ from service.kube.client import Client
 from service.kube.transport import Limits
 from service.runtime.backoff import Backoff, Failures
 from service.settings import Settings
-from tests.chaos.proxy import Proxy
-from tests.e2e.operator import MovableClock
+from tests.chaos.rest import rest, unrest
+from tests.chaos.stage import Stage
 from tests.service.process import Process, started
 from tests.waiting import until
 
@@ -27,8 +28,13 @@ IMPATIENT = Backoff(base=0.5, cap=2.0, jitter=0.2)
 """In place of half a minute: what is proven is that it tries again, not how long it waits."""
 CALL_SECONDS = 6.0
 LIMITS = Limits(call_seconds=CALL_SECONDS)
-LEASES = {"lease_seconds": 3.0, "lease_renew_seconds": 2.0, "lease_retry_seconds": 0.4}
-START_SECONDS = 90.0
+LEASES = {"lease_seconds": 6.0, "lease_renew_seconds": 4.0, "lease_retry_seconds": 0.5}
+START_SECONDS = 180.0
+REST_SECONDS = 90.0
+LOOK_EVERY = 0.7
+WORK = ("fivespot_queue_depth ", "fivespot_reconciles_total{", "fivespot_api_requests_total{")
+"""The metrics of a process that stand still when it has nothing to do, but for its lease."""
+NOT_WORK = 'resource="leases"'
 
 
 class Operator(Protocol):
@@ -37,7 +43,7 @@ class Operator(Protocol):
     async def start(self) -> None: ...
 
     async def at_rest(self) -> None:
-        """Waits until all that is due has been done and told."""
+        """Waits until all that is due has been done and told; `RestlessError` if that never comes."""
         ...
 
     async def bury(self) -> None:
@@ -52,10 +58,11 @@ class Operator(Protocol):
 class InProcess:
     """A controller in the loop of the test; with `fenced` it acts under a lease, as a real one does."""
 
-    def __init__(self, cluster: Cluster, proxy: Proxy, clock: MovableClock, *, fenced: bool = False) -> None:
-        self._cluster = cluster
-        self._proxy = proxy
-        self._clock = clock
+    def __init__(self, stage: Stage, *, fenced: bool = False) -> None:
+        self._stage = stage
+        self._cluster = stage.cluster
+        self._proxy = stage.proxy
+        self._clock = stage.clock
         self._fenced = fenced
         self._task: asyncio.Task[None] | None = None
 
@@ -86,23 +93,13 @@ class InProcess:
         await self._end()
 
     async def at_rest(self) -> None:
-        """Waits until all that is due has been done and told."""
-        queue, events = self.controller.queue, self.controller.events
+        await rest(self._unrest, REST_SECONDS)
 
-        def is_at_rest() -> bool:
-            failing = queue._failures._counts
-            return not (queue.depth or queue.running or failing) and events.idle.is_set() and self._is_connected()
-
-        await until(is_at_rest, within=START_SECONDS)
-
-    def _is_connected(self) -> bool:
-        """Whether all watches are well; those of workload clusters too, as far as they are needed."""
-        watches, workloads = self.controller.watches, self.controller.workloads
-        informers = (watches.scheduled, watches.machines, watches.clusters, *watches._kinds.values())
-        well = all(informer.error is None for informer in informers if informer is not None)
-        return well and all(
-            cluster.state.reachable for key, cluster in workloads._open.items() if workloads.holders(key)
-        )
+    async def _unrest(self) -> str:
+        stage = self._stage
+        if stage.actor.is_busy(stage.namespace):
+            return "Cluster API is at work"
+        return await unrest(self.controller, stage.client, stage.namespace)
 
     async def _end(self) -> None:
         if self._task is not None:
@@ -115,10 +112,10 @@ class InProcess:
 class RealProcess:
     """`5spot run` as a child process; its clock starts at what the case's clock shows."""
 
-    def __init__(self, cluster: Cluster, proxy: Proxy, clock: MovableClock) -> None:
-        self._cluster = cluster
-        self._proxy = proxy
-        self._clock = clock
+    def __init__(self, stage: Stage) -> None:
+        self._cluster = stage.cluster
+        self._proxy = stage.proxy
+        self._clock = stage.clock
         self._stack = AsyncExitStack()
         self.process: Process | None = None
 
@@ -146,12 +143,44 @@ class RealProcess:
         await until(is_up, within=START_SECONDS)
 
     async def at_rest(self) -> None:
-        """Nobody can look into it: time enough to look at a few objects."""
-        await asyncio.sleep(1.0)
+        """By its metrics: a process that stands still does not answer either."""
+        seen = await self._work()
+
+        async def unrest() -> str:
+            nonlocal seen
+            before = seen
+            await asyncio.sleep(LOOK_EVERY)
+            seen = await self._work()
+            idle = seen == before and f"{WORK[0]}0.0" in seen
+            return self._tries_again() or ("" if idle else f"at work: {set(seen) ^ set(before) or seen}")
+
+        if self._is_alive:
+            await rest(unrest, REST_SECONDS)
+
+    @property
+    def _is_alive(self) -> bool:
+        return self.process is not None and self.process.child.returncode is None
+
+    async def _work(self) -> list[str]:
+        assert self.process is not None
+        port = await self.process.port("metrics")
+        async with httpx.AsyncClient(timeout=REST_SECONDS) as client:
+            told = (await client.get(f"http://127.0.0.1:{port}/metrics")).text.splitlines()
+        return [line for line in told if line.startswith(WORK) and NOT_WORK not in line]
+
+    def _tries_again(self) -> str:
+        """By its log: what failed, and is left alone for a while."""
+        assert self.process is not None
+        for entry in self.process.events:
+            if entry.get("event") == "will try again" and entry["seconds"] < REST_SECONDS / 2:
+                due = datetime.fromisoformat(entry["timestamp"]) + timedelta(seconds=entry["seconds"])
+                if due + timedelta(seconds=LOOK_EVERY) > datetime.now(UTC):
+                    return f"{entry['object']} failed and will be tried again"
+        return ""
 
     def kill(self) -> None:
         """At once, as the kernel does it when memory is short."""
-        if self.process is not None and self.process.child.returncode is None:
+        if self.process is not None and self._is_alive:
             os.kill(self.process.child.pid, signal.SIGKILL)
 
     async def bury(self) -> None:
@@ -160,7 +189,7 @@ class RealProcess:
         assert code == -signal.SIGKILL, f"5spot run ended with {code}, not by SIGKILL"
 
     async def stop(self) -> None:
-        if self.process is not None and self.process.child.returncode is None:
+        if self.process is not None and self._is_alive:
             self.process.child.terminate()
             await self.process.ended()
         await self._stack.aclose()

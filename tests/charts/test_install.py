@@ -106,7 +106,7 @@ def test_everything_is_there_after_an_installation_and_gone_after_the_removal_bu
     site.release("install")
     installed = site.manifest()
     assert site.there(installed) == {identity(each) for each in installed}
-    site.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    site.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=120s")
     # The operator does not run here: its webhooks would refuse everything.
     site.kubectl("delete", *WEBHOOKS)
     site.kubectl("create", "-f", "-", stdin=machine("mine", infrastructure={"address": "10.0.0.1"}))

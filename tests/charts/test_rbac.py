@@ -43,7 +43,7 @@ from tests.waiting import until
 
 Raw = dict[str, Any]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
 NARROW = "5spot-narrow"
 TEAM = "rbac-team"
@@ -161,7 +161,7 @@ async def running(account: Account, **more: str) -> AsyncIterator[Place]:
         async with process as child:
             place = Place(child, await child.port("webhooks"), await child.port("metrics"))
             health = await child.port("health")
-            await until(lambda: _ready(health), within=60)
+            await until(lambda: _ready(health), within=90)
             yield place
             child.child.terminate()
             assert await child.ended() == 0
@@ -226,12 +226,12 @@ async def admitted(client: Client) -> bool:
 async def certificates_webhooks_leases_and_the_charts_own_test(management: Client, account: Account) -> None:
     async with running(account) as place:
         await lead(management, account, place.webhooks)
-        await until(lambda: admitted(management), within=60)
+        await until(lambda: admitted(management), within=90)
         secret = only(list(account.rendered), "Deployment")["spec"]["template"]["spec"]
         name = next(e["value"] for e in secret["containers"][0]["env"] if e["name"] == "FIVESPOT_CERTIFICATE_SECRET")
         asked = {"metadata": {"annotations": {names.ANNOTATION_ROTATE: "leaf"}}}
         await management.patch(SECRETS, name, asked, namespace=NARROW)
-        await until(lambda: _rotated(management, name))
+        await until(lambda: _rotated(management, name), within=90)
         check = only(list(account.rendered), "Pod")["spec"]["containers"][0]
         assert check["args"] == [(CHART / "files" / "check.py").read_text()]
         where = {
@@ -243,10 +243,10 @@ async def certificates_webhooks_leases_and_the_charts_own_test(management: Clien
             env=os.environ | where, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (0, "all is well\n")
-        await until(lambda: _disturbed(management, account), within=60)
+        await until(lambda: _disturbed(management, account), within=90)
     # With another number of shards the old Leases are removed.
     async with running(account, **{"instance-count": "2"}):
-        await until(lambda: _leases(management, {"5spot-shard-0-of-2", "5spot-shard-1-of-2"}), within=60)
+        await until(lambda: _leases(management, {"5spot-shard-0-of-2", "5spot-shard-1-of-2"}), within=90)
 
 
 async def _rotated(client: Client, name: str) -> bool:

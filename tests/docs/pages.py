@@ -15,7 +15,7 @@ TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
 PAGES = (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in TOP))
 FENCE = re.compile(r"^```(\S+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "@@@ command"
-SLOWEST = 170
+SLOWEST = 600
 
 
 @dataclass(frozen=True, slots=True)

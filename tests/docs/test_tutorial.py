@@ -13,6 +13,7 @@ from tests.local.spot import Spot
 TUTORIAL = pages.ROOT / "docs" / "tutorial.md"
 
 
+@pytest.mark.timeout(pages.SLOWEST + 100)
 def test_every_command_of_the_tutorial_works_and_prints_what_the_page_says(tmp_path: Path, assets: Assets) -> None:
     todo = [step for block in pages.blocks("console", pages=[TUTORIAL]) for step in pages.steps(block.text)]
     spot = Spot.at(tmp_path, assets)

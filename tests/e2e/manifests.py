@@ -49,6 +49,16 @@ def reluctant_pod(name: str, node: str) -> Raw:
     }
 
 
+def moment(text: str) -> datetime:
+    """A time stamp of a status."""
+    return datetime.fromisoformat(text)
+
+
+def is_soon_after(text: str, at: datetime) -> bool:
+    """Whether a time stamp is from when the clock stood there; a slow machine takes a while to look at it."""
+    return at <= moment(text) < at + MINUTE
+
+
 def condition(status: Raw, kind: str) -> Raw:
     """A condition of a status; empty if it does not say."""
     return next((one for one in status.get("conditions") or () if one["type"] == kind), {})

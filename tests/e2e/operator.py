@@ -20,7 +20,7 @@ from tests import accounts, watching
 from tests.e2e.manifests import HOLD, condition
 
 Raw = dict[str, Any]
-WITHIN = 60.0
+WITHIN = 90.0
 CHILDREN = {"machine": MACHINES, "bootstrap": BOOTSTRAPS, "infra": HOSTS}
 """The three objects of a machine, by the ends of their names."""
 
@@ -203,7 +203,7 @@ def _also(client: Client, listener: Callable[[Call], None]) -> None:
 
 
 async def _started(controller: Controller, task: asyncio.Task[None]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while controller.unready() is not None:
             if task.done():
                 await task

@@ -48,7 +48,7 @@ class Workstations:
         """Waits until the ConfigMap is gone."""
         await watching.until_gone(self.client, CONFIG_MAPS, config_name(node), namespace=names.RECLAIM_NAMESPACE)
 
-    async def ejected(self, name: str = "worker", within: float = 60.0) -> Raw:
+    async def ejected(self, name: str = "worker", within: float = 180.0) -> Raw:
         """Waits until everything is over."""
         return await self.op.until(name, is_over, within)
 

@@ -28,7 +28,9 @@ from tests.integration.wires import Wire, wire
 from tests.waiting import until
 
 Raw = dict[str, Any]
-BOUND = 60.0
+pytestmark = pytest.mark.timeout(900)
+
+BOUND = 90.0
 STEPS = [
     "patch scheduledmachines",  # the request is stored
     "patch scheduledmachines",  # and told
@@ -108,7 +110,7 @@ async def test_a_crash_after_any_write_is_replayed_to_the_same_end(
             over = {raw["metadata"]["name"] for raw in stored if is_over(raw["status"])}
             return set(CASES) <= faults.crashed | over
 
-        await until(all_dead_or_done, within=120)
+        await until(all_dead_or_done, within=300)
     assert len(faults.crashed) >= len(STEPS)
     for case in sorted(faults.crashed)[: len(STEPS)]:
         assert faults.writes.get(case, []) == STEPS[: int(case[-2:]) - 1], case
@@ -141,7 +143,7 @@ async def test_each_write_may_fail_once(
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real behaviour, with pauses that a test can wait for."""
     monkeypatch.setattr(connection, "PATIENCE", Backoff(base=0.05, cap=0.3, jitter=0.5))
-    monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=5.0, connect_seconds=2.0))
+    monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=5.0, connect_seconds=5.0))
 
 
 @pytest.fixture
@@ -184,5 +186,5 @@ async def test_a_workload_cluster_that_goes_away_holds_nothing_up(
     await op.until_object(SCHEDULED_MACHINES, "worker", lambda raw: raw["spec"]["schedule"]["enabled"] is False)
     await op.let_go(HOSTS, "worker-infra")
     # Cluster API reaches the workload cluster by the same line, and takes its time to give up on it.
-    await desks.ejected(within=180)
+    await desks.ejected(within=300)
     await op.childless("worker")

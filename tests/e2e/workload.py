@@ -28,7 +28,7 @@ class WorkloadSide:
         return await watching.until(self.client, NODES, name, fact, within=within)
 
     async def node_gone(self, name: str) -> None:
-        await watching.until_gone(self.client, NODES, name, within=60.0)
+        await watching.until_gone(self.client, NODES, name, within=90.0)
 
     async def occupy(self, node: str) -> str:
         """A pod that holds up the drain of the Node."""

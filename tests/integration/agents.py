@@ -82,7 +82,7 @@ class Host:
         annotations = (await self.node())["metadata"].get("annotations", {})
         return {key: annotations[key] for key in RECLAIM_ANNOTATIONS if key in annotations}
 
-    async def requested(self, within: float = 15.0) -> dict[str, str]:
+    async def requested(self, within: float = 90.0) -> dict[str, str]:
         """The annotations, once they are there."""
 
         async def there() -> dict[str, str] | None:
@@ -156,11 +156,11 @@ class AgentProcess:
             found = self.lines(event)
             return found if len(found) >= times else []
 
-        return (await until(there))[-1]
+        return (await until(there, within=90))[-1]
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(10)
+        return self.process.wait(60)
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def agent(host: Host, token: str, folder: Path, *flags: str, under: Sequence[str
         yield AgentProcess(process, log)
     finally:
         process.send_signal(signal.SIGKILL if under else signal.SIGTERM)  # unshare(1) does not heed the gentler one
-        process.wait(10)
+        process.wait(60)
 
 
 @contextmanager

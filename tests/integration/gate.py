@@ -34,7 +34,7 @@ from webhooks.configuration import Registration, manifests
 CRD = Path(__file__).parents[2] / "crds" / "yaml" / "5spot.finos.org_scheduledmachines.yaml"
 SECRET = "certificates"
 OURSELVES = "system:serviceaccount:5spot-system:5spot"
-QUICK = {"authority-settle-seconds": "1.5", "authority-retire-seconds": "1.5"}
+QUICK = {"authority-settle-seconds": "3", "authority-retire-seconds": "3"}
 
 
 @dataclass
@@ -146,7 +146,7 @@ async def gate(cluster: Cluster, assets: Assets, *, replicas: int = 1) -> AsyncI
         starting = [stack.enter_async_context(started(made.flags(**QUICK))) for _ in range(replicas)]
         made.replicas = list(await asyncio.gather(*starting))
         for replica in made.replicas:
-            await until(lambda replica=replica: is_ready(replica), within=60)
+            await until(lambda replica=replica: is_ready(replica), within=120)
         await made.register(await made.replicas[0].port("webhooks"))
         stack.push_async_callback(made.unregister)
         await until(made.published)

@@ -23,7 +23,7 @@ from tests.e2e.operator import MovableClock
 from tests.waiting import until
 
 Raw = dict[str, Any]
-WITHIN = 60.0
+WITHIN = 90.0
 
 
 @dataclass

@@ -107,6 +107,11 @@ class Replica:
         """Whether it has logged, after so many other lines, that it lost the shard."""
         return any(entry.get("event") == "shard lost" for entry in self.process.events[told:])
 
+    def acquired_since(self, moment: datetime) -> datetime | None:
+        """When it first got the shard after that moment, by its own log."""
+        found = (entry["timestamp"] for entry in self.process.events if entry.get("event") == "shard acquired")
+        return min((at for at in map(datetime.fromisoformat, found) if at > moment), default=None)
+
 
 @dataclass
 class Arena:

@@ -54,7 +54,7 @@ async def test_a_process_of_the_owner_is_asked_for_on_his_own_node_only(
         f'process "{program.name}" (pid {process.pid}) matched "{program.name}" by its name'
     )
     asked_at = datetime.strptime(request[ANNOTATION_RECLAIM_REQUESTED_AT], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    assert abs(datetime.now(UTC) - asked_at) < timedelta(minutes=1)
+    assert abs(datetime.now(UTC) - asked_at) < timedelta(minutes=10)
     (entry,) = [
         entry for entry in (await host.node())["metadata"]["managedFields"] if entry["manager"] == AGENT_FIELD_MANAGER
     ]
@@ -94,7 +94,7 @@ async def test_patterns_are_reloaded_while_running(host: Workstation, tmp_path: 
     with owner_starts(program), agent(host, await host.token(), tmp_path) as running:
         await host.configure()
         await host.configure("nothing-of-this-name")
-        assert (await running.says("config"))["patterns"] == ["nothing-of-this-name"]
+        await until(lambda: "nothing-of-this-name" in str(running.lines("config")))
         assert await host.request() == {}
         await host.configure(program.name)
         await host.requested()
@@ -129,7 +129,7 @@ async def test_a_match_outlives_both_the_process_and_an_outage_of_the_api_server
             with owner_starts(program) as process:
                 await running.says("request-delayed")
             own.apiserver.restart()
-            assert f"pid {process.pid}" in (await host.requested(within=30))[ANNOTATION_RECLAIM_REASON]
+            assert f"pid {process.pid}" in (await host.requested())[ANNOTATION_RECLAIM_REASON]
 
 
 async def test_an_api_server_that_hangs_delays_the_request_but_does_not_swallow_it(
@@ -183,7 +183,7 @@ async def test_one_request_is_written_once_however_many_processes_start(host: Wo
         with owner_starts(program), owner_starts(program), owner_starts(program):
             first = await host.requested()
             await host.configure(program.name, "more")
-            await until(lambda: len(running.lines("config")) == 2)
+            await running.says("config", times=2)
             assert await host.request() == first
     assert len(running.lines("requested")) == 1
 
@@ -209,7 +209,7 @@ async def test_a_node_of_another_host_is_refused_and_the_match_kept(host: Workst
         assert "machineID" in (await running.says("refused-wrong-host"))["problem"]
         assert await host.request() == {}
         await host.set_machine_id(host.machine_id)
-        await host.requested(within=30)
+        await host.requested()
 
 
 async def test_a_rotated_token_is_taken_up(host: Workstation, tmp_path: Path):
@@ -218,7 +218,7 @@ async def test_a_rotated_token_is_taken_up(host: Workstation, tmp_path: Path):
     with owner_starts(program), agent(host, "not-a-token", tmp_path) as running:
         assert "401" in (await running.says("watch-interrupted"))["problem"]
         (tmp_path / "token").write_text(await host.token())
-        await host.requested(within=30)
+        await host.requested()
 
 
 async def test_a_node_that_comes_back_under_the_same_name_is_asked_for_again(host: Workstation, tmp_path: Path):
@@ -232,7 +232,7 @@ async def test_a_node_that_comes_back_under_the_same_name_is_asked_for_again(hos
         fresh = {"metadata": {"name": host.name}, "status": old["status"]}
         await host.client.create(NODES, fresh)
         (tmp_path / "token").write_text(await host.token())
-        await host.requested(within=30)
+        await host.requested()
         assert (await host.node())["metadata"]["uid"] != old["metadata"]["uid"]
 
 

@@ -110,7 +110,7 @@ async def test_the_authority_is_rotated_under_load_without_one_refused_request(d
         announced = await until(lambda: coming(door))
         assert before.authority.certificate in announced.trusted
         assert announced.leaf == before.leaf
-        await until(lambda: retired(door, before.authority.certificate), within=40)
+        await until(lambda: retired(door, before.authority.certificate), within=120)
         await until(lambda: all(now > then for now, then in zip(loads(door), seen, strict=True)))
         goal = result.asked + 50
         await until(lambda: result.asked > goal)
@@ -137,8 +137,8 @@ async def test_a_ca_bundle_that_someone_spoils_is_repaired(door: Gate, spoilt: b
     value = base64.b64encode(spoilt).decode()
     patch = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}]
     await door.client.patch(resource, name, patch, kind=PatchKind.JSON)
-    await until(lambda: is_trusted(door, good), within=10)
-    await until(door.asked, within=10)
+    await until(lambda: is_trusted(door, good))
+    await until(door.asked)
 
 
 async def is_trusted(door: Gate, expected: set[str]) -> bool:
@@ -167,4 +167,4 @@ async def test_webhooks_registered_anew_are_trusted_at_once(door: Gate):
     await door.unregister()
     await door.register(await door.replicas[1].port("webhooks"))
     await until(door.published)
-    await until(door.asked, within=10)
+    await until(door.asked)

@@ -45,7 +45,7 @@ async def sabotage(stage: Stage) -> None:
 SABOTAGED = replace(BY_NAME["shutdown"], name="sabotaged", steps=(Step(sabotage, phase("Inactive")),), runs=True)
 
 
-@pytest.mark.timeout(400)  # a dozen operators at once: a busy machine needs its time
+@pytest.mark.timeout(900)  # a dozen operators at once: a busy machine needs its time
 async def test_a_fault_of_every_kind_is_survived_in_every_scenario(audited: Cluster) -> None:
     """All of them at the same time: it is the waiting that takes long."""
     async with arena(audited) as stage:

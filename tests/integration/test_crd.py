@@ -28,6 +28,18 @@ def kubectl(assets: Assets, cluster: Cluster, *arguments: str) -> str:
     return done.stdout
 
 
+async def discovered(assets: Assets, cluster: Cluster, *arguments: str) -> str:
+    """What kubectl says once it finds the kind: discovery and documentation follow a new CRD a moment later."""
+
+    def said() -> str:
+        try:
+            return kubectl(assets, cluster, *arguments)
+        except AssertionError:
+            return ""
+
+    return str(await until(said))
+
+
 async def create(client: Client, namespace: str, **spec: Any) -> dict[str, Any]:
     manifest = base()
     manifest["spec"] |= spec
@@ -96,7 +108,7 @@ async def test_kubectl_get_fits_a_terminal_and_shows_the_columns_of_the_design(
     }
     async with served(small_cluster) as client:
         await stored(client, base() | {"status": status}, namespace)
-    shown = kubectl(assets, small_cluster, "get", "sm", "-n", namespace)
+    shown = await discovered(assets, small_cluster, "get", "sm", "-n", namespace)
     wide = kubectl(assets, small_cluster, "get", "sm", "-n", namespace, "-o", "wide")
     usual, all_columns = (text.splitlines()[0].split() for text in (shown, wide))
     assert usual == ["NAME", *(name.upper() for name, *_ in COLUMNS)]
@@ -111,7 +123,8 @@ async def test_kubectl_get_fits_a_terminal_and_shows_the_columns_of_the_design(
 async def test_kubectl_explain_has_something_to_say(assets: Assets, small_cluster: Cluster, field: str) -> None:
     async with served(small_cluster):
         pass
-    explained = kubectl(assets, small_cluster, "explain", f"scheduledmachines.{field}", "--output=plaintext-openapiv2")
+    explain = ("explain", f"scheduledmachines.{field}", "--output=plaintext-openapiv2")
+    explained = await discovered(assets, small_cluster, *explain)
     assert "<empty>" not in explained
 
 

@@ -169,6 +169,7 @@ async def test_a_terminating_namespace_forbids_creation(admin):
 
 
 async def test_a_budget_that_never_allows_blocks_an_eviction_and_is_named(admin, namespace):
+    await until(admin, SERVICE_ACCOUNTS, "default", bool, namespace=namespace)  # no pod without one
     await admin.create(PODS, pod("web"), namespace=namespace)
     budget = {"metadata": {"name": "never"}, "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}}}
     await admin.create(BUDGETS, budget, namespace=namespace)
@@ -186,6 +187,7 @@ async def test_a_budget_that_never_allows_blocks_an_eviction_and_is_named(admin,
 
 
 async def test_an_eviction_that_is_allowed_deletes_the_pod(admin, namespace):
+    await until(admin, SERVICE_ACCOUNTS, "default", bool, namespace=namespace)
     await admin.create(PODS, pod("web"), namespace=namespace)
     await evict(admin, "web", namespace)
     await admin.delete(PODS, "web", namespace=namespace, grace_seconds=0)

@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import secrets
+import time
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -24,9 +26,9 @@ ME = Key("a", "me")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """Real behaviour, with pauses that a test can wait for."""
+    """Real behaviour, with pauses that a test can wait for; a server that answers is given time to."""
     monkeypatch.setattr(connection, "PATIENCE", Backoff(base=0.05, cap=0.3, jitter=0.5))
-    monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=0.5, connect_seconds=0.5))
+    monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=10.0, connect_seconds=10.0))
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ async def opened(management, **options):
     async with running(workloads.run()):
         await asyncio.sleep(0)
         workload = workloads.hold(management.key, ME)
-        await asyncio.wait_for(workload.settled.wait(), 10)
+        await asyncio.wait_for(workload.settled.wait(), 60)
         yield workloads, workload
 
 
@@ -95,22 +97,31 @@ async def test_the_nodes_of_a_cluster_are_seen_and_followed(small_cluster, manag
         assert workload.state.reachable
         assert workload.nodes.get(Key("", node))["spec"]["providerID"] == f"test://{node}"
         await workload.client().patch(NODES, node, {"spec": {"unschedulable": True}})
-        await until(lambda: (management.key, node) in changes)
-        assert workload.nodes.get(Key("", node))["spec"]["unschedulable"]
+        await until(lambda: workload.nodes.get(Key("", node))["spec"].get("unschedulable"))
+        assert (management.key, node) in changes
 
 
 async def test_a_heartbeat_is_no_news(small_cluster, management, node):
     await management.store(small_cluster.url)
     async with opened(management) as (workloads, workload):
-        changes = []
-        workloads.on_node = lambda _cluster, change: changes.append(change.key.name)
+        told = []
+        workloads.on_node = lambda _cluster, change: told.append((change.key.name, news(change.object)))
         beat = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ok"}
         for second in range(3):
             status = {"status": {"conditions": [beat | {"lastHeartbeatTime": f"2026-01-01T00:00:0{second}Z"}]}}
             written = await management.client.patch(NODES, node, status, subresource="status")
         version = int(written["metadata"]["resourceVersion"])
         await until(lambda: workload.nodes.newest >= version)
-        assert changes.count(node) == 1
+    ours = [what for name, what in told if name == node]
+    assert ours
+    # Others may have changed the Node too, such as its annotations.
+    assert all(one != other for one, other in pairwise(ours))
+
+
+def news(raw):
+    """What a Node tells, but for when it was heard of."""
+    conditions = [{**one, "lastHeartbeatTime": ""} for one in raw["status"].get("conditions") or ()]
+    return raw["metadata"].get("labels"), raw["metadata"].get("annotations"), raw["spec"], conditions
 
 
 async def test_one_connection_and_one_watch_serve_all_holders(small_cluster, management, node):
@@ -222,17 +233,18 @@ async def test_a_cluster_that_is_away_fails_its_callers_at_once_and_comes_back_b
             with pytest.raises(WorkloadUnreachable):
                 workload.client()
             await management.client.patch(NODES, node, {"metadata": {"labels": {"seen": "yes"}}})
-            tries = line.connections
+            tries, since = line.connections, time.monotonic()
             await asyncio.sleep(0.5)
-            assert line.connections - tries < 20
+            assert line.connections - tries < 40 * (time.monotonic() - since)
             line.refusing = False
             await until(lambda: workload.state.reachable)
             await until(lambda: "labels" in workload.nodes.get(Key("", node))["metadata"])
 
 
 async def test_a_frozen_cluster_is_given_up_after_two_silent_calls_though_its_watch_stands(
-    small_cluster, management, node
+    small_cluster, management, node, monkeypatch
 ):
+    monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=3.0, connect_seconds=10.0))
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
         async with opened(management) as (_, workload):
@@ -248,7 +260,8 @@ async def test_a_frozen_cluster_is_given_up_after_two_silent_calls_though_its_wa
             assert (await workload.client().get(NODES, node))["kind"] == "Node"
 
 
-async def test_a_frozen_cluster_does_not_hold_up_another(small_cluster, management, node):
+async def test_a_frozen_cluster_does_not_hold_up_another(small_cluster, management, node, monkeypatch):
+    monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=300.0, connect_seconds=300.0))
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
         other = {**management.secret(small_cluster.url)}
@@ -257,7 +270,7 @@ async def test_a_frozen_cluster_does_not_hold_up_another(small_cluster, manageme
         async with opened(management) as (workloads, _):
             line.silent = True
             healthy = workloads.hold(Key(management.namespace, "other"), Key("a", "you"))
-            await until(lambda: healthy.state.reachable, within=5)
+            await until(lambda: healthy.state.reachable)
             assert (await healthy.client().get(NODES, node))["kind"] == "Node"
 
 

@@ -5,6 +5,8 @@ they cost. That a workload cluster is away is in tests/e2e/test_workload_cluster
 """
 
 import asyncio
+import time
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -25,18 +27,30 @@ from tests.integration.guarded import guarded, home
 from tests.integration.replicas import AuditLog, audited_cluster
 from tests.waiting import until
 
-PATIENCE = 90.0
+pytestmark = pytest.mark.timeout(600)
+
+PATIENCE = 180.0
 WRITES_EACH = 4
 """Bootstrap, infrastructure, Machine and status: what an activation takes."""
 QUIET = 25
 """Requests in one second while the server is away: a watch for each of a few kinds, a lease, and one that asks."""
+LONG_LEASES = {"lease_seconds": 60.0, "lease_renew_seconds": 45.0}
+"""Nothing here is about losing a lease, and a server takes long to start where much else goes on."""
 
 
 @pytest.fixture(scope="module")
-def fragile(assets, pytestconfig):
-    """A cluster of our own, to be broken."""
+def breakable(assets, pytestconfig):
     with kept(pytestconfig) as keeper, audited_cluster(assets, keeper) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def fragile(breakable):
+    """A cluster of our own, to be broken; a test that fails in the middle of it leaves the next one a whole one."""
+    yield breakable
+    breakable.etcd.resume()
+    if breakable.apiserver.pid is None:
+        breakable.apiserver.started()
 
 
 async def herd(client, namespace, objects):
@@ -75,6 +89,11 @@ def acts(op):
     return [one for one in op.writes if one.resource not in {"leases", "events"}]
 
 
+def most(requests):
+    """What there were most of, to be read when there were too many."""
+    return Counter((one.verb, one.path) for one in requests).most_common(5)
+
+
 def made(op):
     return [one for one in op.writes if one.resource == "machines" and one.verb == "create"]
 
@@ -82,7 +101,7 @@ def made(op):
 async def test_a_herd_goes_on_where_it_was_when_the_api_server_is_killed_and_started_again(fragile):
     async with fragile.client() as admin:
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
-    async with guarded(fragile, (tenants,), EIGHT, namespace=own) as op:
+    async with guarded(fragile, (tenants,), EIGHT, namespace=own, **LONG_LEASES) as op:
         objects = 90
         nobody_waits_out_a_failure(op)
         await at_rest_before_nine(op, tenants, objects)
@@ -100,31 +119,34 @@ async def test_a_herd_goes_on_where_it_was_when_the_api_server_is_killed_and_sta
         assert op.controller.queue.depth >= left - 16
         await asyncio.to_thread(fragile.apiserver.started)
         await all_served_once(op, tenants, objects)
-        assert len(acts(op)) < 1.5 * WRITES_EACH * objects
+        assert len(acts(op)) < 1.5 * WRITES_EACH * objects, most(acts(op))
 
 
 async def test_storage_that_stands_still_for_a_while_delays_and_nothing_else(fragile):
     async with fragile.client() as admin:
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
-    async with guarded(fragile, (tenants,), EIGHT, namespace=own) as op:
+    async with guarded(fragile, (tenants,), EIGHT, namespace=own, **LONG_LEASES) as op:
         objects = 60
         await at_rest_before_nine(op, tenants, objects)
         op.clock.move_to(NINE)
         await until(lambda: len(made(op)) > 10, within=PATIENCE)
         fragile.etcd.pause()
-        before = len(op.moments)
+        before, paused = len(op.moments), time.monotonic()
         await asyncio.sleep(2.5)
-        asked = len(op.moments) - before
+        asked, seconds = len(op.moments) - before, time.monotonic() - paused
         fragile.etcd.resume()
-        assert asked <= 2.5 * QUIET + 32  # each worker one request, or two where the first was just answered
+        assert asked <= seconds * QUIET + 32  # each worker one request, or two where the first was just answered
         await all_served_once(op, tenants, objects)
-        assert len(acts(op)) <= WRITES_EACH * (objects + 16)
+        assert len(acts(op)) <= WRITES_EACH * (objects + 16), most(acts(op))
 
 
 async def test_with_a_third_of_all_requests_failing_everything_is_done_with_few_requests_more(fragile, tmp_path):
     async with fragile.client() as admin:
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
-    async with proxy(fragile, tmp_path) as line, guarded(fragile, (tenants,), EIGHT, url=line.url, namespace=own) as op:
+    async with (
+        proxy(fragile, tmp_path) as line,
+        guarded(fragile, (tenants,), EIGHT, url=line.url, namespace=own, **LONG_LEASES) as op,
+    ):
         objects = 60
         nobody_waits_out_a_failure(op)
         await at_rest_before_nine(op, tenants, objects)
@@ -167,7 +189,9 @@ async def test_a_clock_that_is_set_forward_and_back_by_an_hour_is_followed_by_it
         second = {raw["metadata"]["uid"] for raw in await op.client.list(MACHINES, namespace=tenants)}
         assert len(second) == 4
         assert not first & second
-        assert len(op.requests) < 4 * 12
+        # Kinds that were new a moment ago are looked up once more; that ends by itself.
+        asked = [one for one in op.requests if one.resource != "discovery"]
+        assert len(asked) < 4 * 12, most(asked)
 
 
 async def test_a_process_that_was_suspended_over_a_boundary_catches_up_when_it_wakes(audited, pytestconfig):
@@ -177,17 +201,20 @@ async def test_a_process_that_was_suspended_over_a_boundary_catches_up_when_it_w
             # Twenty minutes a second, so that the hour strikes while it sleeps.
             clock = SimulatedClock.starting(EIGHT, 1200.0)
             replica = Crew(audited, keeper, tenants, own, clock, 1, SHORT_LEASES).replica(0)
+            began = clock.now()
             replica.start()
             await admin.create(SCHEDULED_MACHINES, opening(NINE + timedelta(days=90), "first"), namespace=tenants)
             await until(lambda: told_all(admin, tenants, "Inactive"), within=PATIENCE)
-            opens = (clock.now() + timedelta(hours=2)).replace(second=0, microsecond=0)
+            # As long as it took to start and to look at one: time enough to look at three, on any machine.
+            started = clock.now()
+            opens = (started + (started - began) + timedelta(hours=1)).replace(second=0, microsecond=0)
             await admin.delete(SCHEDULED_MACHINES, "first", namespace=tenants)
             for name in ("m0", "m1", "m2"):
                 await admin.create(SCHEDULED_MACHINES, opening(opens, name), namespace=tenants)
             await until(lambda: told_all(admin, tenants, "Inactive"), within=PATIENCE)
             replica.pause()
             assert clock.now() < opens, "the machine is too slow for this test"
-            await until(lambda: clock.now() > opens + timedelta(minutes=20))
+            await until(lambda: clock.now() > opens + timedelta(minutes=20), within=PATIENCE)
             assert not await admin.list(MACHINES, namespace=tenants)
             audit = AuditLog(audited.audit_log)
             replica.resume()
@@ -198,8 +225,8 @@ async def test_a_process_that_was_suspended_over_a_boundary_catches_up_when_it_w
 
 
 def opening(moment, name):
-    """Open for a day from a minute on."""
-    cron = {"cron": f"{moment.minute} {moment.hour} {moment.day} {moment.month} *", "duration": "24h"}
+    """Open for a week from a minute on: a few minutes by the fast clock."""
+    cron = {"cron": f"{moment.minute} {moment.hour} {moment.day} {moment.month} *", "duration": "168h"}
     return machine(name, infrastructure={"address": f"suspended-{name}"}, schedule=cron)
 
 

@@ -20,9 +20,10 @@ def keeper(pytestconfig):
         yield keeper
 
 
-@pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.timeout(SECONDS + 600)
 async def test_under_churn_and_random_kills_nothing_is_lost_doubled_or_forgotten(audited, keeper):
-    settings = Settings(seconds=SECONDS, objects=30, replicas=2, kill_every=5.0)
+    # Lateness is what `make bench` measures; here nothing may be forgotten for good, however slow the machine is.
+    settings = Settings(seconds=SECONDS, objects=30, replicas=2, kill_every=5.0, forgotten_after=60.0)
     async with soaking(audited, keeper, settings) as soak:
         result = await soak.run()
     assert result.violations == [], result.described()

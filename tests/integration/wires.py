@@ -11,6 +11,7 @@ class Wire:
     def __init__(self, url):
         self._target = urlsplit(url)
         self._writers = set()
+        self._handlers = set()
         self.silent = False
         self.refusing = False
         self.connections = 0
@@ -18,9 +19,15 @@ class Wire:
 
     async def accept(self, reader, writer):
         self.connections += 1
-        if self.refusing:
+        self._handlers.add(asyncio.current_task())
+        try:
+            if not self.refusing:
+                await self._connect(reader, writer)
+        finally:
             writer.close()
-            return
+            self._handlers.discard(asyncio.current_task())
+
+    async def _connect(self, reader, writer):
         up_reader, up_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
         self._writers |= {writer, up_writer}
         try:
@@ -44,6 +51,16 @@ class Wire:
             writer.transport.abort()
         self._writers.clear()
 
+    async def close(self):
+        """Cuts everything, also what is just being connected, so that nothing outlives the test's loop."""
+        self.cut()
+        handlers = list(self._handlers)
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+        self.cut()
+        await asyncio.sleep(0)  # transports close in the next round
+
 
 @asynccontextmanager
 async def wire(url):
@@ -55,4 +72,4 @@ async def wire(url):
         yield line
     finally:
         server.close()
-        line.cut()
+        await line.close()

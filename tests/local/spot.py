@@ -12,7 +12,7 @@ from pathlib import Path
 from local.binaries import ASSETS_VARIABLE, Assets
 
 COMMAND = (sys.executable, "-c", "import sys; from service.cli import main; sys.exit(main())")
-PATIENCE = 120
+PATIENCE = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,12 +43,14 @@ def test_rbac_refuses_a_service_account_without_a_role(assets: Assets, small_clu
 
 
 def test_bound_service_account_tokens_are_issued(assets: Assets, small_cluster: Cluster, namespace: str) -> None:
+    there = ("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}", "--timeout=90s")
+    kubectl(assets, small_cluster, *there)
     token = kubectl(assets, small_cluster, "create", "token", "default", f"--namespace={namespace}").strip()
     assert token.count(".") == 2
 
 
 def test_the_controllers_publish_the_root_certificate(assets: Assets, small_cluster: Cluster, namespace: str) -> None:
-    wait = ("wait", "--for=create", "configmap/kube-root-ca.crt", f"--namespace={namespace}", "--timeout=20s")
+    wait = ("wait", "--for=create", "configmap/kube-root-ca.crt", f"--namespace={namespace}", "--timeout=90s")
     kubectl(assets, small_cluster, *wait)
     found = kubectl(assets, small_cluster, "get", "configmap", "kube-root-ca.crt", f"-n={namespace}", "-o=json")
     assert json.loads(found)["data"]["ca.crt"] == small_cluster.authority.pem.decode()
@@ -66,7 +68,7 @@ def test_faults_can_be_caused_one_process_at_a_time(assets: Assets, new_cluster:
     cluster.apiserver.pause()
     assert not cluster.access.answers("/readyz", timeout=0.3)
     cluster.apiserver.resume()
-    assert cluster.access.answers("/readyz")
+    cluster.apiserver.wait_ready()
 
     url, pid = cluster.url, cluster.apiserver.pid
     cluster.apiserver.kill()

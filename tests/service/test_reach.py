@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 import pytest
 
@@ -79,10 +80,11 @@ async def test_errors_stop_nobody_and_when_they_are_over_that_is_told_once(serve
 async def test_what_fails_again_as_soon_as_it_is_tried_is_left_to_its_back_off(server):
     """Such as a webhook of somebody's provider that is never there."""
     server.reach = Reach(server.ask, lambda: (server.on_recovered(), server.call(500)))
+    started = time.monotonic()
     async with running(server.reach.run()):
         server.call(500)
-        await asyncio.sleep(2.0)
-    assert 2 <= server.recovered <= 5
+        await until(lambda: server.recovered == 4)
+    assert time.monotonic() - started >= (1 + 2 + 4 + 8) * reach.QUIET_SECONDS
 
 
 async def test_an_answer_that_does_not_come_counts_as_none(server, monkeypatch):

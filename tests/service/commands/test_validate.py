@@ -140,9 +140,13 @@ def test_it_starts_well_under_a_second_and_loads_no_server(tmp_path):
         "heavy = {'fastapi', 'kubernetes_asyncio', 'aiohttp', 'asyncio', 'uvicorn'} & set(sys.modules); "
         "sys.exit(f'{heavy} loaded' if heavy else code)"
     )
-    before = os.times().children_user
-    started = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", probe, path], check=False, capture_output=True, text=True)
+    # Beside what no command can do without, as a slow machine must not fail the test.
+    assert seconds_of(probe, path) < max(1, 4 * seconds_of("import pydantic, yaml"))
+
+
+def seconds_of(code, *words):
+    """What a program takes: processor time, as other work on the machine does not count."""
+    before, started = os.times().children_user, time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    # Processor time, as other work on the machine must not fail the test.
-    assert min(os.times().children_user - before, time.perf_counter() - started) < 1
+    return min(os.times().children_user - before, time.perf_counter() - started)

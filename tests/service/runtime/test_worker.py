@@ -17,7 +17,7 @@ def queue_of(*names):
 
 
 async def run_until(pool, finished):
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         group.create_task(pool.run())
         await finished.wait()
         await pool.stop(1)
@@ -113,7 +113,7 @@ async def test_stopping_abandons_what_takes_longer_than_the_grace():
             raise
 
     pool = WorkerPool(queue, handle, size=1, on_error=lambda *_: None)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         running = asyncio.create_task(pool.run())
         await started.wait()
         await pool.stop(0.01)
