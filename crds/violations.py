@@ -139,11 +139,12 @@ def _message(detail: ErrorDetails) -> str:
     if isinstance(cause, InvalidValue):
         return cause.message
     words = _MESSAGES.get(detail["type"])
-    return words.format_map(context) if words else detail["msg"]
+    return words.format_map(context) if words else "is not allowed here"
 
 
 _MESSAGES: Final = {
     "string_type": "must be a string",
+    "string_unicode": "holds half of a character (a lone surrogate); write it as plain UTF-8 text",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false, without quotes",
     "list_type": "must be a list",

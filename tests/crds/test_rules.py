@@ -91,6 +91,7 @@ def test_anything_at_all_gets_a_verdict(raw):
         st.tuples(
             st.sampled_from(["spec", "metadata", "status", "kind", "spec.schedule", "spec.schedule.cron"])
             | st.sampled_from(["spec.nodeTaints", "spec.machineTemplate", "spec.bootstrapSpec", "spec.priority"])
+            | st.sampled_from(["metadata.creationTimestamp", "spec.schedule.hoursOfDay", "spec.killSwitch"])
             | st.sampled_from(["metadata.name", "metadata.labels", "metadata.generateName", "spec.killIfCommands"]),
             ANY_JSON,
         ),
@@ -107,7 +108,9 @@ def test_whatever_stands_anywhere_the_verdict_is_plain_json_and_never_an_excepti
         if isinstance(target, dict):
             target[last] = value
     verdict = check(manifest, old=base())
-    json.dumps([violation.to_json() for violation in verdict.violations], allow_nan=False)
+    told = json.dumps([violation.to_json() for violation in verdict.violations], allow_nan=False)
+    assert "Input should" not in told
+    assert "is not allowed here" not in told, "every kind of violation has words of its own"
     read_stored(manifest)
 
 
@@ -130,6 +133,21 @@ def test_metadata_must_make_sense_too():
     manifest = base()
     manifest["metadata"] |= {"labels": {"a": 1}, "namespace": "Not A Namespace", "creationTimestamp": None}
     assert fields(manifest) == ["metadata.labels[a]", "metadata.namespace"]
+
+
+@pytest.mark.parametrize("garbage", ["yesterday", "2026-01-01", "0001-01-01T00:00:00+14:00", 5, {}, ""])
+def test_a_time_that_is_none_is_refused_in_plain_words(garbage):
+    manifest = base()
+    manifest["metadata"]["creationTimestamp"] = garbage
+    (violation,) = check(manifest).violations
+    assert violation.field == "metadata.creationTimestamp"
+    assert violation.message.endswith("like 2026-03-08T07:00:00Z")
+    read_stored(manifest)
+
+
+def test_half_a_character_is_refused_in_plain_words():
+    (violation,) = check(machine(killIfCommands=["\ud800"])).violations
+    assert (violation.value, "half of a character" in violation.message) == ("\\ud800", True)
 
 
 def test_another_version_is_rejected():
