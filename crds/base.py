@@ -15,6 +15,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from crds.invalid import InvalidValue
+
 _ABBREVIATIONS: Final = {"provider_id": "providerID", "machine_uid": "machineUID"}
 
 
@@ -70,18 +72,23 @@ def field_names(model: type[BaseModel]) -> frozenset[str]:
 _FIELD_NAMES: Final[dict[type[BaseModel], frozenset[str]]] = {}
 
 
+_LIKE: Final = "like 2026-03-08T07:00:00Z"
+
+
 def _instant(given: Any) -> Any:
     """An aware UTC datetime in whole seconds, from RFC 3339 text or a datetime.
 
     Whole seconds, because that is what is stored: a status compares equal to itself read back.
     """
-    if isinstance(given, str):
-        given = datetime.fromisoformat(given)
-    if not isinstance(given, datetime):
-        return given
-    if given.tzinfo is None:
-        raise ValueError("has no time zone; write it like 2026-03-08T07:00:00Z")
-    return given.astimezone(UTC).replace(microsecond=0)
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+        if not isinstance(moment, datetime):
+            raise InvalidValue(f"must be a time {_LIKE}")
+        if moment.tzinfo is None:
+            raise InvalidValue(f"has no time zone; write it {_LIKE}")
+        return moment.astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError) as error:
+        raise error if isinstance(error, InvalidValue) else InvalidValue(f"is not a time; write it {_LIKE}") from None
 
 
 def rfc3339(moment: datetime) -> str:

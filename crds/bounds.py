@@ -1,9 +1,17 @@
-"""A first look at sizes: a manifest with a hundred thousand wrong entries gets one answer, not as many, and at once."""
+"""A first look at sizes, so that a manifest with a hundred thousand wrong entries is answered at once, and briefly.
+
+What is too large is named and then cut to what may be there: all other rules still look at the rest.
+"""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
+from crds.base import field_names
+from crds.envelope import METADATA, TOP_LEVEL
 from crds.fields import COMMANDS_MAX, DAY_ITEMS_MAX, HOUR_ITEMS_MAX, PAIRS_MAX, TAINTS_MAX
+from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec, ScheduleSpec
 from crds.violations import Reason, Violation
 
 FIELDS_MAX: Final = 100
@@ -11,62 +19,106 @@ FIELDS_MAX: Final = 100
 DEPTH_MAX: Final = 100
 METADATA_MAX: Final = 10_000
 
-Limits = dict[str, tuple[int, Any]]
-
-_NONE: Final[Limits] = {}
-_ENVELOPE: Final = (FIELDS_MAX, _NONE)
-_LIMITS: Final[Limits] = {
-    "spec": (
-        FIELDS_MAX,
-        {
-            "schedule": (FIELDS_MAX, {"daysOfWeek": (DAY_ITEMS_MAX, _NONE), "hoursOfDay": (HOUR_ITEMS_MAX, _NONE)}),
-            "bootstrapSpec": _ENVELOPE,
-            "infrastructureSpec": _ENVELOPE,
-            "machineTemplate": (FIELDS_MAX, {"labels": (PAIRS_MAX, _NONE), "annotations": (PAIRS_MAX, _NONE)}),
-            "killIfCommands": (COMMANDS_MAX, _NONE),
-            "nodeTaints": (TAINTS_MAX, _NONE),
-        },
-    ),
-    "metadata": (
-        FIELDS_MAX,
-        {
-            "labels": (METADATA_MAX, _NONE),
-            "annotations": (METADATA_MAX, _NONE),
-            "finalizers": (METADATA_MAX, _NONE),
-        },
-    ),
-}
+Raw = dict[str, Any]
 
 
-def oversized(raw: dict[str, Any]) -> list[Violation]:
-    """Every list and object that has more entries than it may."""
-    found = [*_within(raw, _LIMITS, ""), *_too_deep(raw)]
-    if len(raw) > FIELDS_MAX:
-        found.append(_too_many("", len(raw), FIELDS_MAX))
-    return found or list(_taints(raw))
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many entries there may be, and which limits hold within.
+
+    An object that has too many fields keeps those it is `known` to have, anything else its first entries.
+    """
+
+    most: int = FIELDS_MAX
+    known: frozenset[str] = frozenset()
+    inner: "dict[str, Limit]" = field(default_factory=dict)
+    each: "Limit | None" = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is something to look at within."""
+        return bool(self.inner or self.each)
+
+    def cut(self, given: Any) -> Any:
+        """As much of it as is worth a closer look."""
+        if self.known and type(given) is dict:
+            return {name: given[name] for name in given if name in self.known}
+        kept = islice(given.items() if type(given) is dict else given, min(self.most, FIELDS_MAX))
+        return dict(kept) if type(given) is dict else list(kept)
 
 
-def _within(given: dict[str, Any], limits: Limits, path: str) -> Iterator[Violation]:
-    for name, (limit, inner) in limits.items():
+_PAIRS: Final = Limit(PAIRS_MAX)
+_METADATA: Final = Limit(METADATA_MAX)
+_PROVIDER: Final = Limit(known=field_names(ProviderSpec))
+_SPEC: Final = Limit(
+    known=field_names(ScheduledMachineSpec),
+    inner={
+        "schedule": Limit(
+            known=field_names(ScheduleSpec),
+            inner={"daysOfWeek": Limit(DAY_ITEMS_MAX), "hoursOfDay": Limit(HOUR_ITEMS_MAX)},
+        ),
+        "bootstrapSpec": _PROVIDER,
+        "infrastructureSpec": _PROVIDER,
+        "machineTemplate": Limit(known=field_names(MachineTemplate), inner={"labels": _PAIRS, "annotations": _PAIRS}),
+        "killIfCommands": Limit(COMMANDS_MAX),
+        "nodeTaints": Limit(TAINTS_MAX, each=Limit(known=field_names(NodeTaint))),
+    },
+)
+_OBJECT: Final = Limit(
+    known=TOP_LEVEL,
+    inner={
+        "spec": _SPEC,
+        "metadata": Limit(
+            known=METADATA, inner={"labels": _METADATA, "annotations": _METADATA, "finalizers": _METADATA}
+        ),
+    },
+)
+
+
+def fitted(raw: Raw) -> tuple[Raw, list[Violation]]:
+    """The object with all that is too large cut to size, itself if nothing is, and what was too large."""
+    found: list[Violation] = []
+    kept = _fitted(raw, _OBJECT, "", found)
+    found += _too_deep(raw)
+    return kept, found
+
+
+def _fitted(given: Any, limit: Limit, path: str, found: list[Violation]) -> Any:
+    if len(given) > limit.most:
+        found.append(_too_many(path, given, limit.most))
+        given = limit.cut(given)
+    if limit.each and type(given) is list:
+        return _fitted_items(given, limit.each, path, found)
+    if type(given) is not dict:
+        return given
+    for name, inner in limit.inner.items():
         value = given.get(name)
-        if type(value) is not dict and type(value) is not list:
-            continue
-        if len(value) > limit:
-            yield _too_many(f"{path}{name}", len(value), limit)
-        if inner and type(value) is dict:
-            yield from _within(value, inner, f"{path}{name}.")
+        if (type(value) is dict or type(value) is list) and (inner.holds or len(value) > inner.most):
+            kept = _fitted(value, inner, f"{path}.{name}" if path else name, found)
+            if kept is not value:
+                given = {**given, name: kept}
+    return given
 
 
-def _too_deep(raw: dict[str, Any]) -> Iterator[Violation]:
+def _fitted_items(given: list[Any], limit: Limit, path: str, found: list[Violation]) -> list[Any]:
+    if not any(type(item) is dict and len(item) > limit.most for item in given):
+        return given
+    return [
+        _fitted(item, limit, f"{path}[{index}]", found) if type(item) is dict else item
+        for index, item in enumerate(given)
+    ]
+
+
+def _too_deep(raw: Raw) -> Iterator[Violation]:
     """Provider specs are not inspected, but must be of a depth that every JSON reader on their way can take."""
     given = raw.get("spec")
-    spec: dict[str, Any] = given if type(given) is dict else {}
+    spec: Raw = given if type(given) is dict else {}
     for name in ("bootstrapSpec", "infrastructureSpec"):
         envelope = spec.get(name)
         payload = envelope.get("spec") if type(envelope) is dict else None
         if _deeper_than(payload, DEPTH_MAX):
             message = f"must not be nested deeper than {DEPTH_MAX} levels"
-            yield Violation(f"spec.{name}.spec", "deeply nested", message, Reason.TOO_LONG)
+            yield Violation(f"spec.{name}.spec", "deeply nested", message, Reason.TOO_LONG, given=payload)
 
 
 def _deeper_than(value: Any, limit: int) -> bool:
@@ -84,13 +136,6 @@ def _contents(value: Any) -> Iterable[Any]:
     return value if type(value) is list else ()
 
 
-def _taints(raw: dict[str, Any]) -> Iterator[Violation]:
-    spec = raw.get("spec")
-    taints = spec.get("nodeTaints") if type(spec) is dict else None
-    for index, taint in enumerate(taints if type(taints) is list else ()):
-        if type(taint) is dict and len(taint) > FIELDS_MAX:
-            yield _too_many(f"spec.nodeTaints[{index}]", len(taint), FIELDS_MAX)
-
-
-def _too_many(field: str, count: int, limit: int) -> Violation:
-    return Violation(field, f"{count} entries", f"must have at most {limit} entries", Reason.TOO_LONG)
+def _too_many(path: str, given: Any, limit: int) -> Violation:
+    message = f"must have at most {limit} entries"
+    return Violation(path, f"{len(given)} entries", message, Reason.TOO_LONG, given=given)

@@ -1,7 +1,7 @@
 """What an update is answerable for: only what it changes, so that objects older than a rule can still be edited."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from typing import Any, Final
 
 from crds.violations import Violation
@@ -20,24 +20,53 @@ def being_deleted(raw: Raw) -> bool:
 
 def what_it_changes(raw: Raw, old: Raw, after: list[Violation], before: list[Violation]) -> list[Violation]:
     """The violations that the old object did not have, or whose fields the update touches."""
-    known = Counter(_identity(violation) for violation in before)
-    blamed = []
-    for violation in after:
-        identity = _identity(violation)
-        if known[identity] and _untouched(violation, raw, old):
-            known[identity] -= 1
-        else:
-            blamed.append(violation)
-    return blamed
+    known: defaultdict[Any, list[Any]] = defaultdict(list)
+    for violation in before:
+        known[_identity(violation)].append(violation.given)
+    return [
+        violation
+        for violation in after
+        if not (_untouched(violation, raw, old) and _taken(known[_identity(violation)], violation))
+    ]
 
 
 def _identity(violation: Violation) -> tuple[str, str, str]:
-    """Two violations with the same identity are one; entries of a list may have moved."""
-    return _INDEX.sub("[]", violation.field), repr(violation.value), violation.message
+    """Two violations with the same identity may be one; entries of a list may have moved."""
+    value = "" if violation.inputs else repr(violation.value)
+    return _INDEX.sub("[]", violation.field), value, violation.message
+
+
+def _taken(candidates: list[Any], violation: Violation) -> bool:
+    """Whether the old object had this violation, by the same value and not only by one that looks alike when cut."""
+    for index, given in enumerate(candidates):
+        if violation.inputs or same(given, violation.given):
+            del candidates[index]
+            return True
+    return False
 
 
 def _untouched(violation: Violation, raw: Raw, old: Raw) -> bool:
-    return all(_find(raw, path) == _find(old, path) for path in violation.inputs)
+    return all(same(_find(raw, path), _find(old, path)) for path in violation.inputs)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same; however deep they are, and 1, 1.0 and true are three things."""
+    pairs = [(one, other)]
+    while pairs:
+        one, other = pairs.pop()
+        if type(one) is not type(other):
+            return False
+        if type(one) is dict:
+            if one.keys() != other.keys():
+                return False
+            pairs += [(one[key], other[key]) for key in one]
+        elif type(one) is list:
+            if len(one) != len(other):
+                return False
+            pairs += zip(one, other, strict=True)
+        elif one != other:
+            return False
+    return True
 
 
 def _find(raw: Any, path: str) -> Any:

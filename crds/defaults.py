@@ -33,6 +33,24 @@ def absent(raw: Any) -> dict[tuple[str, ...], Any]:
     return missing
 
 
+def stale(raw: Any, old: Any) -> list[tuple[str, ...]]:
+    """The defaults that were written for what an update takes away, by path: they would only stand in its way.
+
+    `kubectl apply` removes what its user wrote before, cron, but not the duration that defaulting put beside it.
+    """
+    before, after = _schedule(old), _schedule(raw)
+    if before.get("cron") is None or after.get("cron") is not None:
+        return []
+    left = (name for name, value in CRON.items() if before.get(name) == value == after.get(name))
+    return [("spec", "schedule", name) for name in left]
+
+
+def _schedule(raw: Any) -> Raw:
+    spec = raw.get("spec") if isinstance(raw, dict) else None
+    schedule = spec.get("schedule") if isinstance(spec, dict) else None
+    return schedule if isinstance(schedule, dict) else {}
+
+
 def _missing(at: tuple[str, ...], given: Raw, wanted: Raw) -> dict[tuple[str, ...], Any]:
     return {(*at, name): value for name, value in wanted.items() if given.get(name) is None}
 

@@ -4,30 +4,25 @@ Single fields are judged by the models, this module adds the rules that look at 
 operator's policy, or at the object as it was before.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from crds import names, syntax
+from crds import syntax
 from crds.advice import warnings_for
-from crds.bounds import oversized
-from crds.changes import being_deleted, what_it_changes
-from crds.invalid import InvalidValue
+from crds.bounds import fitted
+from crds.changes import being_deleted, same, what_it_changes
+from crds.envelope import UnknownFields, envelope_rules, namespace_of
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec, ScheduleSpec, never_opens
 from crds.status import ScheduledMachineStatus
 from crds.violations import Reason, Violation, shown, translated
 
 Raw = dict[str, Any]
-UnknownFields = Literal["forbid", "ignore"]
 
-TOP_LEVEL: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
-PLAIN_METADATA: Final = frozenset({"name", "namespace", "generateName"})
 SCHEDULE_CHOICE: Final = ("spec.schedule.cron", "spec.schedule.daysOfWeek", "spec.schedule.hoursOfDay")
-GENERATED_SUFFIX: Final = 5
-"""What the API server appends to `generateName`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,7 @@ def check(
     cannot be read.
     """
     if type(raw) is not dict:
-        return Verdict(None, (Violation("", shown(raw), "must be an object", Reason.TYPE),))
+        return Verdict(None, (Violation.of("", raw, "must be an object", Reason.TYPE),))
     spec, violations = _examined(raw, policy, unknown)
     model = ScheduledMachine.of(Metadata.read(raw.get("metadata")), spec) if spec and not violations else None
     if old is not None:
@@ -76,21 +71,18 @@ def read_stored(raw: Raw, *, policy: ProviderPolicy = DEFAULT_POLICY) -> tuple[S
 
 
 def _examined(
-    raw: Raw, policy: ProviderPolicy, unknown: UnknownFields
+    given: Raw, policy: ProviderPolicy, unknown: UnknownFields
 ) -> tuple[ScheduledMachineSpec | None, list[Violation]]:
-    if too_much := oversized(raw):
-        return None, too_much
+    raw, violations = fitted(given)
     spec = raw.get("spec")
-    parsed, violations = _parsed(spec, unknown)
-    violations += _identity(raw)
-    if unknown == "forbid":
-        violations += _unknown_at_top(raw)
+    parsed, wrong = _parsed(spec, unknown)
+    violations += wrong
+    violations += envelope_rules(raw, unknown)
     if type(spec) is dict:
         violations += _schedule_rules(spec)
-        violations += _provider_rules(spec, _namespace(raw), policy)
+        violations += _provider_rules(spec, namespace_of(raw), policy)
         violations += _repeated_taints(spec)
-    if parsed and parsed.schedule.cron is not None and never_opens(parsed.schedule.compiled):
-        violations.append(_never_opens(parsed.schedule))
+        violations += _never_opens(parsed.schedule if parsed else _schedule_alone(spec, unknown))
     return parsed, violations
 
 
@@ -103,9 +95,9 @@ def _on_update(raw: Raw, old: Raw, violations: list[Violation], policy: Provider
 
 def _moved_cluster(raw: Raw, old: Raw) -> Iterator[Violation]:
     before, after = (_at(each, "spec", "clusterName") for each in (old, raw))
-    if before != after and _at(old, "status", "machineRef"):
+    if not same(before, after) and _at(old, "status", "machineRef"):
         message = f"cannot change while a Machine exists; it is {shown(before)}"
-        yield Violation("spec.clusterName", shown(after), message, Reason.FORBIDDEN)
+        yield Violation.of("spec.clusterName", after, message, Reason.FORBIDDEN)
 
 
 def _at(raw: Any, *path: str) -> Any:
@@ -123,64 +115,6 @@ def _parsed(spec: Any, unknown: UnknownFields) -> tuple[ScheduledMachineSpec | N
         return None, translated(error, "spec", ScheduledMachineSpec)
 
 
-def _unknown_at_top(raw: Raw) -> Iterator[Violation]:
-    for key in raw.keys() - TOP_LEVEL:
-        known = ", ".join(sorted(TOP_LEVEL))
-        yield Violation(str(shown(key)), shown(raw[key]), f"unknown field; known here: {known}", Reason.FORBIDDEN)
-
-
-def _identity(raw: Raw) -> Iterator[Violation]:
-    """Rules on what the object is and what it is called."""
-    if raw.get("apiVersion") != names.API_VERSION:
-        yield Violation("apiVersion", shown(raw.get("apiVersion")), f"must be {names.API_VERSION}")
-    if raw.get("kind") != names.KIND:
-        yield Violation("kind", shown(raw.get("kind")), f"must be {names.KIND}")
-    metadata = raw.get("metadata")
-    if type(metadata) is not dict:
-        yield Violation("metadata", shown(metadata), "must be an object with a name", Reason.REQUIRED)
-        return
-    yield from _name(metadata)
-    if not metadata.keys() <= PLAIN_METADATA:
-        yield from _metadata(metadata)
-    namespace = metadata.get("namespace")
-    if namespace is not None:
-        yield from _judged("metadata.namespace", namespace, syntax.namespace)
-
-
-def _metadata(metadata: Raw) -> list[Violation]:
-    try:
-        Metadata.parse({**metadata, "name": "", "namespace": ""})
-    except ValidationError as error:
-        return translated(error, "metadata", Metadata)
-    return []
-
-
-def _name(metadata: Raw) -> Iterator[Violation]:
-    name, stem = metadata.get("name"), metadata.get("generateName")
-    if name:
-        yield from _judged("metadata.name", name, syntax.machine_name)
-    elif not stem:
-        yield Violation("metadata.name", None, "is required", Reason.REQUIRED)
-    elif type(stem) is not str or len(stem) > syntax.MACHINE_NAME_MAX - GENERATED_SUFFIX:
-        room = syntax.MACHINE_NAME_MAX - GENERATED_SUFFIX
-        yield Violation("metadata.generateName", shown(stem), f"must be text of at most {room} characters")
-
-
-def _judged(field: str, value: Any, rule: Callable[[str], object]) -> Iterator[Violation]:
-    if type(value) is not str:
-        yield Violation(field, shown(value), "must be a string", Reason.TYPE)
-        return
-    try:
-        rule(value)
-    except InvalidValue as error:
-        yield Violation(field, shown(value), error.message)
-
-
-def _namespace(raw: Raw) -> str:
-    metadata = raw.get("metadata")
-    return (metadata.get("namespace") or "default") if type(metadata) is dict else "default"
-
-
 def _schedule_rules(spec: Raw) -> Iterator[Violation]:
     schedule = spec.get("schedule")
     if type(schedule) is not dict:
@@ -188,18 +122,28 @@ def _schedule_rules(spec: Raw) -> Iterator[Violation]:
     cron, weekly = schedule.get("cron"), schedule.get("daysOfWeek") or schedule.get("hoursOfDay")
     if cron is not None and weekly:
         message = "cannot be combined with daysOfWeek or hoursOfDay; use one or the other"
-        yield Violation("spec.schedule.cron", shown(cron), message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
+        yield Violation.of("spec.schedule.cron", cron, message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
     if cron is None and not weekly:
         message = "needs daysOfWeek or hoursOfDay with at least one entry, or cron"
-        yield Violation("spec.schedule", shown(schedule), message, Reason.REQUIRED, SCHEDULE_CHOICE)
+        yield Violation.of("spec.schedule", schedule, message, Reason.REQUIRED, SCHEDULE_CHOICE)
     if cron is None and schedule.get("duration") is not None:
         message = "needs cron: it says how long a window opened by cron lasts"
         inputs = ("spec.schedule.duration", "spec.schedule.cron")
-        yield Violation("spec.schedule.duration", shown(schedule["duration"]), message, Reason.FORBIDDEN, inputs)
+        yield Violation.of("spec.schedule.duration", schedule["duration"], message, Reason.FORBIDDEN, inputs)
 
 
-def _never_opens(schedule: ScheduleSpec) -> Violation:
-    return Violation("spec.schedule.cron", shown(str(schedule.cron)), "never fires: there is no such date or time")
+def _schedule_alone(spec: Raw, unknown: UnknownFields) -> ScheduleSpec | None:
+    """The schedule, if it can be read, of a spec that cannot be read as a whole."""
+    try:
+        return ScheduleSpec.parse(spec.get("schedule"), unknown=unknown)
+    except ValidationError:
+        return None
+
+
+def _never_opens(schedule: ScheduleSpec | None) -> Iterator[Violation]:
+    if schedule and schedule.cron is not None and never_opens(schedule.compiled):
+        message, inputs = "never fires: there is no such date or time", ("spec.schedule.cron", "spec.schedule.timezone")
+        yield Violation.of("spec.schedule.cron", str(schedule.cron), message, inputs=inputs)
 
 
 def _provider_rules(spec: Raw, namespace: str, policy: ProviderPolicy) -> Iterator[Violation]:
@@ -213,16 +157,16 @@ def _envelope_rules(envelope: str, given: Raw, namespace: str, policy: ProviderP
     path, version, kind = f"spec.{envelope}", given.get("apiVersion"), given.get("kind")
     group = version.partition("/")[0] if syntax.is_api_version(version) else None
     if group is not None and (refusal := policy.refuses_group(envelope, group)):
-        yield Violation(f"{path}.apiVersion", shown(version), refusal, Reason.NOT_SUPPORTED)
+        yield Violation.of(f"{path}.apiVersion", version, refusal, Reason.NOT_SUPPORTED)
     if type(kind) is str and (refusal := policy.refuses_kind(group or "", kind)):
-        yield Violation(f"{path}.kind", shown(kind), refusal, Reason.NOT_SUPPORTED)
+        yield Violation.of(f"{path}.kind", kind, refusal, Reason.NOT_SUPPORTED)
     elsewhere = given.get("namespace")
     if type(elsewhere) is str and elsewhere != namespace:
         message = (
             f"must be the ScheduledMachine's own namespace, {shown(namespace)}, or left out: "
             "an owner reference cannot cross namespaces"
         )
-        yield Violation(f"{path}.namespace", shown(elsewhere), message, Reason.FORBIDDEN)
+        yield Violation.of(f"{path}.namespace", elsewhere, message, Reason.FORBIDDEN)
 
 
 def _repeated_taints(spec: Raw) -> Iterator[Violation]:
@@ -235,7 +179,7 @@ def _repeated_taints(spec: Raw) -> Iterator[Violation]:
         if identity is not None and identity in seen:
             what = f"{identity[0]}:{identity[1]}"
             message = "repeats an earlier taint; key and effect together must be unique"
-            yield Violation(f"spec.nodeTaints[{index}]", shown(what), message, Reason.DUPLICATE)
+            yield Violation.of(f"spec.nodeTaints[{index}]", what, message, Reason.DUPLICATE)
         elif identity is not None:
             seen.add(identity)
 

@@ -75,12 +75,19 @@ class _Circle:
     def parse_item(cls, text: Any) -> Self:
         """Read one item: comma-separated values and ranges."""
         if not isinstance(text, str):
-            raise InvalidValue(_not_text(text, cls.ALLOWED))
+            raise InvalidValue(_not_text(text, cls._quoted(text), cls.ALLOWED))
         if len(text) > _ITEM_MAX:
             raise InvalidValue(f"{shown(text)} is longer than {_ITEM_MAX} characters; {cls.ALLOWED}")
         if _NOT_SPACE.search(text):
             raise InvalidValue(f"{shown(text)} holds a tab, a newline or another blank that is not a space")
         return cls.union([cls._range(part, text) for part in text.split(",")])
+
+    @classmethod
+    def _quoted(cls, given: Any) -> str:
+        number = _whole(given)
+        if number is None or cls._find(str(number)) is None:
+            return ""
+        return f': put it in quotes, "{number}"'
 
     @classmethod
     def union(cls, sets: Iterable["_Circle"]) -> Self:
@@ -190,7 +197,7 @@ def parse_duration(text: Any, longest: timedelta = MAX_TIMEOUT) -> timedelta:
     """
     allowed = f"write a whole number with s, m or h, or a sum such as 1h30m; more than 0, at most {_limit(longest)}"
     if not isinstance(text, str):
-        raise InvalidValue(_not_text(text, allowed))
+        raise InvalidValue(_not_text(text, _with_unit(text, longest), allowed))
     match = _DURATION.fullmatch(text)
     if match is None or not text:
         raise InvalidValue(f"{shown(text)} is not a duration; {allowed}")
@@ -216,12 +223,33 @@ def _limit(longest: timedelta) -> str:
     return hours if longest <= timedelta(days=1) else f"{hours} ({longest.days} days)"
 
 
-def _not_text(given: Any, allowed: str) -> str:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        kind = "null" if given is None else type(given).__name__
-        return f"must be a string, not {kind}; {allowed}"
-    quoted = f', "{given}"' if abs(given) < 1e9 else ""
-    return f"must be a string: put it in quotes{quoted}; {allowed}"
+def _not_text(given: Any, hint: str, allowed: str) -> str:
+    kind = _KINDS.get(type(given), type(given).__name__)
+    return f"must be a string{hint or f', not {kind}'}; {allowed}"
+
+
+_KINDS: Final = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def _whole(given: Any) -> int | None:
+    """A number of ordinary size that is whole, also where YAML made 9.0 of 09."""
+    if type(given) not in (int, float) or not 0 <= given < 1e9 or given != int(given):
+        return None
+    return int(given)
+
+
+def _with_unit(given: Any, longest: timedelta) -> str:
+    number = _whole(given)
+    units = ((unit, seconds) for unit, seconds in (("s", 1), ("m", 60)) if number)
+    fitting = [f'"{number}{unit}"' for unit, seconds in units if (number or 0) * seconds <= longest.total_seconds()]
+    return f" with a unit: write {' or '.join(fitting)}" if fitting else ""
 
 
 def _rotate(bits: int, by: int, size: int) -> int:

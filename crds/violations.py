@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import StrEnum
 from typing import Any, Final, get_args
 
@@ -33,13 +34,30 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that is wrong. `inputs` are the fields that it depends on, if not `field` alone."""
+    """One thing that is wrong.
+
+    `inputs` are the fields that it depends on, if not `field` alone; `given` is the value as it was found, of which
+    `value` shows as much as fits a message.
+    """
 
     field: str
     value: JSONScalar
     message: str
     reason: Reason = Reason.INVALID
     inputs: tuple[str, ...] = ()
+    given: Any = dataclass_field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        field: str,
+        given: Any,
+        message: str,
+        reason: Reason = Reason.INVALID,
+        inputs: tuple[str, ...] = (),
+    ) -> "Violation":
+        """A violation by this very value."""
+        return cls(field, shown(given), message, reason, inputs, given)
 
     def to_json(self) -> dict[str, JSONScalar]:
         """As `5spot validate -o json` prints it."""
@@ -110,9 +128,9 @@ def _violation(detail: ErrorDetails, root: str, model: type[BaseModel]) -> Viola
         return Violation(field, None, "is required", Reason.REQUIRED)
     if kind == "extra_forbidden":
         allowed = ", ".join(sorted(field_names(_model_at(model, detail["loc"][:-1]))))
-        return Violation(field, shown(detail["input"]), f"unknown field; known here: {allowed}", Reason.FORBIDDEN)
+        return Violation.of(field, detail["input"], f"unknown field; known here: {allowed}", Reason.FORBIDDEN)
     given = detail["loc"][-2] if detail["loc"][-1:] == ("[key]",) else detail["input"]
-    return Violation(field, shown(given), _message(detail), _REASONS.get(kind, Reason.INVALID))
+    return Violation.of(field, given, _message(detail), _REASONS.get(kind, Reason.INVALID))
 
 
 def _message(detail: ErrorDetails) -> str:
@@ -121,11 +139,12 @@ def _message(detail: ErrorDetails) -> str:
     if isinstance(cause, InvalidValue):
         return cause.message
     words = _MESSAGES.get(detail["type"])
-    return words.format_map(context) if words else detail["msg"]
+    return words.format_map(context) if words else "is not allowed here"
 
 
 _MESSAGES: Final = {
     "string_type": "must be a string",
+    "string_unicode": "holds half of a character (a lone surrogate); write it as plain UTF-8 text",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false, without quotes",
     "list_type": "must be a list",

@@ -5,6 +5,7 @@ parser, as the agent does, has `main(argv) -> int` instead.
 """
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -19,17 +20,22 @@ from service import __version__
 
 PROGRAM: Final = "5spot"
 DEBUG_VARIABLE: Final = "FIVESPOT_DEBUG"
-INTERRUPTED: Final = 130
 FAILED: Final = 1
+CRASHED: Final = 70
+"""The `EX_SOFTWARE` of sysexits.h, for commands whose exit code 1 is a verdict."""
+INTERRUPTED: Final = 130
+UNHEARD: Final = 141
+"""What a shell says of a program that nobody listened to any more: 128 and SIGPIPE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand: where it lives and what the overview says of it."""
+    """A subcommand: where it lives, what the overview says of it, and how it exits after an error."""
 
     name: str
     module: str
     summary: str
+    failed: int = FAILED
 
     @property
     def exists(self) -> bool:
@@ -40,8 +46,10 @@ class Command:
 COMMANDS: Final = (
     Command("run", "service.commands.run", "run the operator: webhooks, controller, health and metrics"),
     Command("agent", "agent.__main__", "run the node-side agent that asks for emergency reclaim"),
-    Command("preview", "service.commands.preview", "show the windows of a manifest's schedule"),
-    Command("validate", "service.commands.validate", "judge manifests as the admission webhook would, offline"),
+    Command("preview", "service.commands.preview", "show the windows of a manifest's schedule", CRASHED),
+    Command(
+        "validate", "service.commands.validate", "judge manifests as the admission webhook would, offline", CRASHED
+    ),
     Command("release", "service.commands.release", "drop the finalizers of this operator, before uninstalling it"),
     Command("local", "local.cli", "start, stop or show a throw-away control plane on this machine"),
     Command("demo", "local.demo", "watch a schedule at work on a throw-away control plane"),
@@ -51,19 +59,26 @@ COMMANDS: Final = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and answers the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _escape_what_cannot_be_shown()
     try:
         return _flushing(words)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         _silence_stdout()
-        return FAILED
+        return UNHEARD
     except Exception as error:  # noqa: BLE001 - the outermost border: a user gets a sentence, not a traceback
-        return _explain(error)
+        _explain(error)
+        chosen = _chosen(words)
+        return chosen.failed if chosen else FAILED
+
+
+def _chosen(words: list[str]) -> Command | None:
+    return next((command for command in COMMANDS if words and command.name == words[0] and command.exists), None)
 
 
 def _dispatch(words: list[str]) -> int:
-    chosen = next((command for command in COMMANDS if words and command.name == words[0] and command.exists), None)
+    chosen = _chosen(words)
     if chosen is None:
         return _overview(words)
     module = import_module(chosen.module)
@@ -104,6 +119,12 @@ def root_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _escape_what_cannot_be_shown() -> None:
+    # Manifests hold any character, terminals and pipes may know ASCII only; an error halfway would help nobody.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _flushing(words: list[str]) -> int:
     try:
         return _dispatch(words)
@@ -117,12 +138,11 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: Exception) -> None:
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
     for leaf in _leaves(error):
         print(f"{PROGRAM}: {_sentence(leaf)}", file=sys.stderr)
-    return FAILED
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

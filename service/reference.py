@@ -23,7 +23,8 @@ _CLI: Final = f"""\
 {_MADE}# Command line
 
 `5spot` is one program. It exits with 0 when all went well, 1 when something failed, 2 when it was called wrongly, 130
-after Ctrl-C; where a command has further codes, its description names them. `5spot --version` prints the version.
+after Ctrl-C, 141 when nobody reads what it prints; where a command has further codes, its description names them.
+`5spot --version` prints the version.
 """
 _METRICS: Final = f"""\
 {_MADE}# Metrics

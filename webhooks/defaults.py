@@ -1,9 +1,12 @@
-"""What defaulting adds, as a JSON patch: absent fields and, at creation, the finalizer. It never rewrites anything."""
+"""What defaulting adds, as a JSON patch: absent fields and, at creation, the finalizer.
+
+It never rewrites anything; it takes away what it once added for a field that is gone.
+"""
 
 from typing import Any
 
 from crds import names
-from crds.defaults import absent
+from crds.defaults import absent, stale
 from webhooks.review import JSONPatch, Review
 
 
@@ -12,8 +15,10 @@ def patch_for(review: Review) -> JSONPatch:
     given = review.object
     if given is None:
         return []
-    patch = [_add("/".join(("", *path)), value) for path, value in absent(given).items()]
-    return patch + _finalizer(given) if review.operation == "CREATE" else patch
+    patch = [_add(_pointer(path), value) for path, value in absent(given).items()]
+    if review.operation == "CREATE":
+        return patch + _finalizer(given)
+    return patch + [{"op": "remove", "path": _pointer(path)} for path in stale(given, review.old)]
 
 
 def _finalizer(given: dict[str, Any]) -> JSONPatch:
@@ -26,6 +31,10 @@ def _finalizer(given: dict[str, Any]) -> JSONPatch:
     if type(present) is not list or names.FINALIZER in present:
         return []
     return [_add("/metadata/finalizers/-", names.FINALIZER)]
+
+
+def _pointer(path: tuple[str, ...]) -> str:
+    return "/".join(("", *path))
 
 
 def _add(path: str, value: object) -> dict[str, Any]:

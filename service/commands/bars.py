@@ -17,8 +17,10 @@ TIMES_MAX: Final = 3
 LABEL: Final = 15
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
-_BLOCKS: Final = {"open": "█", "partly": "▄", "closed": "·", "skipped": " "}
-_PLAIN: Final = {"open": "#", "partly": "+", "closed": ".", "skipped": " "}
+_BLOCKS: Final = {"open": "█", "partly": "▄", "closed": "·", "skipped": " ", "more": "…", "becomes": "→"}
+_PLAIN: Final = {"open": "#", "partly": "+", "closed": ".", "skipped": " ", "more": "...", "becomes": "->"}
+SIGNS: Final = "".join(_BLOCKS.values())
+"""What a terminal must be able to show, or it gets plain signs."""
 
 
 class Period(NamedTuple):
@@ -70,12 +72,11 @@ def _pieces(window: Window, zone: Zone) -> Iterator[Piece]:
 
 def _line(number: int, day: Day, signs: dict[str, str]) -> str:
     when = date.fromordinal(number + _EPOCH)
-    bar = "".join(signs[_state(day, cell * CELL)] for cell in range(CELLS))
-    return f"{when:%a} {when.isoformat()} {bar}  {_times(day)}{_change(day)}".rstrip()
+    bar = "".join(signs[_state(*cell)] for cell in zip(_cells(day.shown), _cells(day.open), strict=True))
+    return f"{when:%a} {when.isoformat()} {bar}  {_times(day, signs)}{_change(day, signs)}".rstrip()
 
 
-def _state(day: Day, start: int) -> str:
-    shown, opened = _within(day.shown, start), _within(day.open, start)
+def _state(shown: int, opened: int) -> str:
     if shown == 0:
         return "skipped"
     if opened == 0:
@@ -83,15 +84,19 @@ def _state(day: Day, start: int) -> str:
     return "open" if opened == shown else "partly"
 
 
-def _within(pieces: list[Piece], start: int) -> int:
-    """How many seconds of a cell the pieces cover."""
-    return sum(max(0, min(piece.end, start + CELL) - max(piece.start, start)) for piece in pieces)
+def _cells(pieces: list[Piece]) -> list[int]:
+    """How many seconds of each cell of the day the pieces cover."""
+    covered = [0] * CELLS
+    for _, start, end in pieces:
+        for cell in range(start // CELL, -(-end // CELL)):
+            covered[cell] += min(end, (cell + 1) * CELL) - max(start, cell * CELL)
+    return covered
 
 
-def _times(day: Day) -> str:
+def _times(day: Day, signs: dict[str, str]) -> str:
     joined = _joined(day.open)
     listed = ", ".join(f"{_clock(start)}-{_clock(end)}" for start, end in joined[:TIMES_MAX])
-    return f"{listed}, … ({len(joined)})" if len(joined) > TIMES_MAX else listed
+    return f"{listed}, {signs['more']} ({len(joined)})" if len(joined) > TIMES_MAX else listed
 
 
 def _joined(pieces: list[Piece]) -> list[tuple[int, int]]:
@@ -110,7 +115,9 @@ def _clock(second: int) -> str:
     return f"{hours:02}:{minutes:02}" + (f":{seconds:02}" if seconds else "")
 
 
-def _change(day: Day) -> str:
+def _change(day: Day, signs: dict[str, str]) -> str:
     """A note on a clock change: where one shown stretch ends and the next begins."""
     runs = _joined(day.shown)
-    return "".join(f"  [clock {_clock(before)} → {_clock(after)}]" for (_, before), (after, _) in pairwise(runs))
+    return "".join(
+        f"  [clock {_clock(before)} {signs['becomes']} {_clock(after)}]" for (_, before), (after, _) in pairwise(runs)
+    )

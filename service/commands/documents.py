@@ -4,31 +4,30 @@ What is not said in JSON (dates, sexagesimal numbers, repeated keys) is not said
 the same to us as to the API server.
 """
 
+import errno
 import json
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
+from crds import bounds
+from service.commands.scalars import scalar
+
 SIZE_MAX: Final = 8 * 1024 * 1024
 NODES_MAX: Final = 200_000
-"""Values in one document, those that aliases repeat included."""
-DEPTH_MAX: Final = 100
+"""Values that aliases may repeat in one document; what is written out is bounded by the size of the file."""
+DEPTH_MAX: Final = 2 * bounds.DEPTH_MAX
+"""More than any object may have, so that one that is too deep gets the webhook's verdict."""
 STDIN: Final = "-"
 
 _LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TRUE: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
-_FALSE: Final = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
-_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_DECIMAL: Final = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)")
-_BASED: Final = re.compile(r"[-+]?0(?:x[0-9a-fA-F_]+|o?[0-7_]+|b[01_]+)")
-_FLOAT: Final = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
-_STRING_TAG: Final = "tag:yaml.org,2002:str"
+_VISIBLE: Final = re.compile(r"[^ \t\r\n]")
 
 
 class Unreadable(Exception):
@@ -53,10 +52,7 @@ def read(source: str) -> Iterator[Document]:
     name = "standard input" if source == STDIN else source
     text = _text(source, name)
     try:
-        if (whole := _as_json(text)) is not None:
-            yield Document(name, 1, whole)
-        else:
-            yield from _documents(name, yaml.parse(text, Loader=_LOADER))
+        yield from _as_json(name, text) or _documents(name, yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
         raise Unreadable(f"{name}:{_line(error)}: {_problem(error)}") from None
     except yaml.YAMLError as error:
@@ -65,7 +61,7 @@ def read(source: str) -> Iterator[Document]:
 
 def _text(source: str, name: str) -> str:
     try:
-        data = sys.stdin.buffer.read(SIZE_MAX + 1) if source == STDIN else _bounded(Path(source))
+        data = _standard_input() if source == STDIN else _bounded(Path(source))
     except OSError as error:
         raise Unreadable(f"{name}: {error.strerror or error}") from None
     if len(data) > SIZE_MAX:
@@ -77,14 +73,28 @@ def _text(source: str, name: str) -> str:
         raise Unreadable(f"{name}:{line}: is not UTF-8 text") from None
 
 
-def _as_json(text: str) -> Any:
-    """One JSON object, which YAML's reader would not always understand (tabs, surrogate pairs); None if it is not."""
+def _as_json(name: str, text: str) -> list[Document]:
+    """JSON objects one after the other, which YAML's reader would not always understand (tabs, surrogate pairs).
+
+    Nothing if it is anything else.
+    """
     if not text.lstrip().startswith("{") or _depth(text) > DEPTH_MAX:
-        return None
+        return []
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        return list(_objects(name, text))
     except ValueError:
-        return None
+        return []
+
+
+def _objects(name: str, text: str) -> Iterator[Document]:
+    at, line = 0, 1
+    while visible := _VISIBLE.search(text, at):
+        line += text.count("\n", at, visible.start())
+        content, end = _DECODER.raw_decode(text, visible.start())
+        if content is not None:
+            yield Document(name, line, content)
+        line += text.count("\n", visible.start(), end)
+        at = end
 
 
 def _depth(text: str) -> int:
@@ -105,6 +115,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(_name: str) -> Any:
     raise ValueError("no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+
+
+def _standard_input() -> bytes:
+    # A program started with its standard input closed has none.
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "is closed")
+    return sys.stdin.buffer.read(SIZE_MAX + 1)
 
 
 def _bounded(path: Path) -> bytes:
@@ -135,31 +155,42 @@ def _documents(name: str, events: Iterator[yaml.Event]) -> Iterator[Document]:
                 yield Document(name, _at(first), content)
 
 
+class _Anchored(NamedTuple):
+    """A value that may be repeated, with how much and how deep it is."""
+
+    value: Any
+    size: int
+    height: int
+
+
 class _Builder:
     """Turns the events of one document into JSON data."""
 
     def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
         self._name = name
         self._events = events
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, _Anchored] = {}
         self._count = 0
+        self._repeated = 0
+        self._lowest = DEPTH_MAX
 
     def build(self, event: Any, depth: int) -> Any:
         """The value that starts with this event."""
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
-        before = self._count
-        self._spend(event, 1)
-        if depth == 0:
-            raise self._error(event, f"is nested deeper than {DEPTH_MAX} levels")
+            return self._alias(event, depth)
+        before, above = self._count, self._lowest
+        self._count += 1
+        self._lowest = depth
+        self._refuse_depth(event, depth)
         value = self._value(event, depth)
         if event.anchor:
-            self._anchors[event.anchor] = (value, self._count - before)
+            self._anchors[event.anchor] = _Anchored(value, self._count - before, depth - self._lowest)
+        self._lowest = min(above, self._lowest)
         return value
 
     def _value(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event)
+            return scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             return [self.build(each, depth - 1) for each in self._until(yaml.SequenceEndEvent)]
         return self._mapping(depth)
@@ -181,7 +212,7 @@ class _Builder:
     def _key(self, event: Any) -> str:
         if not isinstance(event, yaml.ScalarEvent):
             raise self._error(event, "has a key that is no plain text")
-        self._spend(event, 1)
+        self._count += 1
         return str(event.value)
 
     def _merged(self, event: Any, value: Any, sofar: dict[str, Any]) -> dict[str, Any]:
@@ -192,50 +223,25 @@ class _Builder:
             sofar = {**each, **sofar}
         return sofar
 
-    def _alias(self, event: yaml.AliasEvent) -> Any:
+    def _alias(self, event: yaml.AliasEvent, depth: int) -> Any:
         if event.anchor not in self._anchors:
             raise self._error(event, f"refers to *{event.anchor}, which is not defined before")
-        value, size = self._anchors[event.anchor]
-        self._spend(event, size)
+        value, size, height = self._anchors[event.anchor]
+        self._lowest = min(self._lowest, depth - height)
+        self._refuse_depth(event, depth - height)
+        self._count += size
+        self._repeated += size
+        if self._repeated > NODES_MAX:
+            raise self._error(event, f"has aliases that repeat more than {NODES_MAX} values")
         return value
+
+    def _refuse_depth(self, event: yaml.Event, left: int) -> None:
+        if left <= 0:
+            raise self._error(event, f"is nested deeper than {DEPTH_MAX} levels")
 
     def _until(self, end: type[yaml.Event]) -> Iterator[Any]:
         while not isinstance(event := next(self._events), end):
             yield event
 
-    def _spend(self, event: yaml.Event, count: int) -> None:
-        self._count += count
-        if self._count > NODES_MAX:
-            raise self._error(event, f"has more than {NODES_MAX} values; aliases may be multiplying them")
-
     def _error(self, event: yaml.Event, problem: str) -> Unreadable:
         return Unreadable(f"{self._name}:{_at(event)}: {problem}")
-
-
-def _scalar(event: yaml.ScalarEvent) -> Any:
-    """The value of a plain scalar as kubectl reads it; whatever is quoted or tagged `!!str` is text."""
-    text = event.value
-    if event.style or event.tag == _STRING_TAG:
-        return text
-    if text in _NULL:
-        return None
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    return _number(text)
-
-
-def _number(text: str) -> Any:
-    plain = text.replace("_", "")
-    if len(text) > 400:
-        return text
-    if _DECIMAL.fullmatch(text):
-        return int(plain)
-    if _BASED.fullmatch(text) and plain[-1] not in "xob":
-        sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.lstrip("+"))
-        octal = digits[1:].isdigit()
-        return sign * int(digits, 8 if octal else 0)
-    if _FLOAT.fullmatch(text):
-        number = float(plain)
-        # 1e999 is no number in JSON.
-        return number if abs(number) != float("inf") else text
-    return text

@@ -1,7 +1,6 @@
 """`5spot preview`: the windows of a manifest's schedule, as data or as a week to look at."""
 
 import argparse
-import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,8 +9,17 @@ from typing import Any, Final
 from crds.base import rfc3339
 from crds.schedule import Window
 from crds.scheduledmachine import ScheduledMachine
-from service.commands.bars import Period, drawn
-from service.commands.validate import ALLOWED, REJECTED, UNREADABLE, Judged, add_files, judge_all, verdict_lines
+from service.commands.bars import SIGNS, Period, drawn
+from service.commands.validate import (
+    ALLOWED,
+    REJECTED,
+    UNREADABLE,
+    Judged,
+    add_files,
+    judge_all,
+    print_json,
+    verdict_lines,
+)
 
 DAYS_MAX: Final = 3660
 _RFC3339: Final = re.compile(
@@ -26,7 +34,7 @@ def register(subparsers: Any) -> None:
         help="show when a manifest's machine would be in service",
         description="Shows the windows of each ScheduledMachine's schedule, whether enabled or not, cut to a period of "
         "24-hour days. Exit code 0: done; 1: a document is rejected, its verdict is shown instead; 2: something could "
-        "not be read.",
+        "not be read or is no manifest; 70: an error of our own.",
     )
     add_files(parser)
     parser.add_argument(
@@ -67,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         return UNREADABLE
     judged, readable = judge_all(arguments)
     if arguments.output == "json":
-        sys.stdout.write(json.dumps([_data(each, period) for each in judged], indent=2, ensure_ascii=False) + "\n")
+        print_json([_data(each, period) for each in judged])
     else:
         sys.stdout.write("\n".join(_picture(each, period) for each in judged))
     if not readable:
@@ -114,7 +122,7 @@ def _picture(judged: Judged, period: Period) -> str:
 def _plain() -> bool:
     """Whether the terminal cannot show block characters."""
     try:
-        "█".encode(sys.stdout.encoding or "ascii")
+        SIGNS.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return True
     return False

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crds import names, providers
@@ -16,6 +16,9 @@ from service.commands.documents import Document, Unreadable, read
 ALLOWED: Final = 0
 REJECTED: Final = 1
 UNREADABLE: Final = 2
+
+LISTS: Final = ("List", f"{names.KIND}List")
+_SEPARATE: Final = "write them as documents of their own, with --- between them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ def register(subparsers: Any) -> None:
         "validate",
         help="say whether manifests would be admitted, and if not, why",
         description="Judges ScheduledMachines as the admission webhook would, without a cluster. "
-        "Exit code 0: all allowed; 1: at least one rejected; 2: something could not be read.",
+        "Exit code 0: all allowed; 1: at least one rejected; 2: something could not be read or is no manifest; "
+        "70: an error of our own.",
     )
     add_files(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
@@ -75,50 +79,66 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def judge_all(arguments: argparse.Namespace) -> tuple[list[Judged], bool]:
-    """The verdict on every document, and whether all files could be read; what could not is told on standard error."""
+    """The verdict on every document, and whether all could be read; what could not is told on standard error."""
     judged: list[Judged] = []
-    readable = True
+    unreadable: list[Unreadable] = []
     policy = providers.from_flags(arguments)
-    for source in arguments.files:
-        try:
-            judged.extend(_judged(source, policy))
-        except Unreadable as error:
-            sys.stderr.write(f"{error}\n")
-            readable = False
-    if readable and not judged:
+    for each in _manifests(arguments.files):
+        if isinstance(each, Unreadable):
+            sys.stderr.write(f"{each}\n")
+            unreadable.append(each)
+        elif is_ours(each.content):
+            judged.append(judge(each, policy))
+        else:
+            sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
+    if not unreadable and not judged:
         sys.stderr.write(f"there is no {names.KIND} in what was given\n")
-    return judged, readable
+    return judged, not unreadable
 
 
-def _judged(source: str, policy: ProviderPolicy) -> Iterator[Judged]:
-    """The verdict on each ScheduledMachine; other kinds are named on standard error and skipped."""
-    for document in read(source):
-        for each in _unpacked(document):
-            if is_ours(each.content):
-                yield judge(each, policy)
-            else:
-                sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
+def _manifests(files: list[str]) -> Iterator[Document | Unreadable]:
+    """All manifests in order, and between them what is none."""
+    for source in files:
+        try:
+            for document in read(source):
+                yield from _unpacked(document)
+        except Unreadable as error:
+            yield error
 
 
-def _unpacked(document: Document) -> list[Document]:
+def _unpacked(document: Document) -> Iterator[Document | Unreadable]:
     """The items of a `kind: List`, as kubectl reads it, or the document itself."""
-    content = document.content
-    if isinstance(content, dict) and content.get("kind") in {"List", f"{names.KIND}List"}:
-        items = content.get("items")
-        return [Document(document.source, document.line, item) for item in items or ()] if _is_list(items) else []
-    return [document]
+    problem = no_manifest(document.content)
+    if problem:
+        yield Unreadable(f"{document.source}:{document.line}: {problem}")
+    elif document.content.get("kind") in LISTS:
+        for item in document.content.get("items") or ():
+            yield from _unpacked(replace(document, content=item))
+    else:
+        yield document
 
 
-def _is_list(items: Any) -> bool:
-    return items is None or isinstance(items, list)
+def no_manifest(content: Any) -> str | None:
+    """Why this cannot be an object of any API, or None."""
+    if isinstance(content, list):
+        return f"is a list, not a manifest; put its entries in `items` of a `kind: List`, or {_SEPARATE}"
+    if not isinstance(content, dict):
+        return f"is no manifest but {json.dumps(shown(content))}"
+    kind = content.get("kind")
+    if not isinstance(kind, str) and not is_ours(content):
+        return "is no manifest: it has no kind" if kind is None else "is no manifest: its kind is not a text"
+    if kind in LISTS and not isinstance(content.get("items"), list | None):
+        return f"is a {kind} whose items are not a list"
+    return None
 
 
-def is_ours(content: Any) -> bool:
-    """Whether this is a ScheduledMachine, of whatever version."""
-    if not isinstance(content, dict) or content.get("kind") != names.KIND:
-        return False
-    version = content.get("apiVersion")
-    return not isinstance(version, str) or version.partition("/")[0] == names.GROUP
+def is_ours(content: dict[str, Any]) -> bool:
+    """Whether this is a ScheduledMachine, of whatever version, or was meant to be one."""
+    kind, version = content.get("kind"), content.get("apiVersion")
+    named = isinstance(kind, str) and kind.lower() == names.KIND.lower()
+    if not isinstance(version, str):
+        return named
+    return version.partition("/")[0] == names.GROUP and (named or not isinstance(kind, str))
 
 
 def judge(document: Document, policy: ProviderPolicy) -> Judged:
@@ -133,10 +153,16 @@ def judge(document: Document, policy: ProviderPolicy) -> Judged:
 def print_verdicts(judged: list[Judged], output: str) -> None:
     """On standard output, for people or programs."""
     if output == "json":
-        sys.stdout.write(json.dumps([each.to_json() for each in judged], indent=2, ensure_ascii=False) + "\n")
+        print_json([each.to_json() for each in judged])
         return
     for each in judged:
         sys.stdout.write("".join(f"{line}\n" for line in verdict_lines(each)))
+
+
+def print_json(entries: list[dict[str, Any]]) -> None:
+    """One array on standard output; characters that its encoding may not have are escaped as JSON escapes them."""
+    everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(entries, indent=2, ensure_ascii=not everything) + "\n")
 
 
 def verdict_lines(judged: Judged) -> Iterator[str]:
@@ -148,10 +174,8 @@ def verdict_lines(judged: Judged) -> Iterator[str]:
         yield f"  warning: {warning}"
 
 
-def _described(content: Any) -> str:
-    if not isinstance(content, dict):
-        return "a document that is not an object"
+def _described(content: dict[str, Any]) -> str:
     kind, version = shown(content.get("kind")), shown(content.get("apiVersion"))
     metadata = content.get("metadata")
     name = shown(metadata.get("name")) if isinstance(metadata, dict) else None
-    return f"{kind or 'an object without kind'} {name or ''} ({version or 'no apiVersion'})".replace("  ", " ")
+    return f"{kind} {name or ''} ({version or 'no apiVersion'})".replace("  ", " ")

@@ -16,3 +16,11 @@ def machine(*, name: str = "worker", status: dict[str, Any] | None = None, **spe
 def scheduled(**schedule: Any) -> dict[str, Any]:
     """An allowed manifest with this schedule."""
     return machine(schedule=schedule)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Objects in objects."""
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"more": value}
+    return value

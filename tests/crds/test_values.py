@@ -138,10 +138,44 @@ def test_every_bad_item_is_named_with_its_position():
     assert 'item 3: "x" is not a day' in caught.value.message
 
 
-@pytest.mark.parametrize("read", [DaySet.parse, HourSet.parse])
-def test_numbers_get_a_hint_to_quote_them(read):
-    assert 'put it in quotes, "9"' in refusal(read, [9])
-    assert "put it in quotes;" in refusal(read, [16**5000])
+@pytest.mark.parametrize(("hour", "quoted"), [(9, "9"), (9.0, "9"), (0, "0"), (23, "23")])
+def test_a_number_that_is_an_hour_gets_a_hint_to_quote_it(hour, quoted):
+    assert f'must be a string: put it in quotes, "{quoted}"; ' in refusal(HourSet.parse, [hour])
+    assert hours(quoted) == [hour]
+
+
+@pytest.mark.parametrize("number", [24, 99, -1, 9.5, 10**1000, 1e300, float("nan"), float("inf")])
+def test_a_number_that_is_no_hour_gets_no_hint_that_would_be_refused_too(number):
+    assert "must be a string, not a number; write an hour" in refusal(HourSet.parse, [number])
+
+
+def test_a_number_longer_than_python_writes_is_refused_without_being_written():
+    assert "must be a string, not a number; " in refusal(HourSet.parse, [16**5000])
+
+
+def test_a_number_is_no_day_in_quotes_either():
+    assert "must be a string, not a number; write mon" in refusal(DaySet.parse, [9])
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (5, 'must be a string with a unit: write "5s" or "5m"; '),
+        (300.0, 'must be a string with a unit: write "300s" or "300m"; '),
+        (2000, 'must be a string with a unit: write "2000s"; '),
+        (100_000, "must be a string, not a number; "),
+        (0, "must be a string, not a number; "),
+        (-5, "must be a string, not a number; "),
+        (True, "must be a string, not true or false; "),
+        (None, "must be a string, not null; "),
+        ([], "must be a string, not a list; "),
+    ],
+)
+def test_a_number_for_a_duration_gets_a_hint_to_add_a_unit_that_would_do(number, hint):
+    message = refusal(parse_duration, number)
+    assert hint in message
+    for suggested in re.findall('"([^"]*)"', message):
+        assert parse_duration(suggested)
 
 
 @pytest.mark.parametrize("given_value", [None, True, ["mon"], {"a": 1}, b"mon"])

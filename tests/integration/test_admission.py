@@ -170,3 +170,27 @@ async def test_defaults_do_not_make_gitops_fight(door: Gate, name: str):
     assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
     difference = await door.kubectl("diff", "--server-side", "-f", "-", stdin=manifest)
     assert difference.returncode == 0, difference.stdout
+
+
+CLIENT_SIDE = ("apply", "-f", "-")
+SERVER_SIDE = ("apply", "--server-side", "-f", "-")
+
+
+@pytest.mark.parametrize("way", [CLIENT_SIDE, SERVER_SIDE], ids=["client-side", "server-side"])
+async def test_a_schedule_can_be_written_as_cron_and_as_days_and_hours_by_turns(
+    door: Gate, name: str, way: tuple[str, ...]
+):
+    cron, hours = {"cron": "0 9 * * *"}, {"hoursOfDay": ["9-17"]}
+    for schedule in (cron, hours, cron, {"daysOfWeek": ["mon"]}):
+        applied = await door.kubectl(*way, stdin=named(name, schedule=schedule))
+        assert applied.returncode == 0, applied.stderr
+        found = (await stored(door, name))["spec"]["schedule"]
+        assert found.items() >= schedule.items()
+        assert found.get("duration") == ("1m" if schedule is cron else None)
+    again = await door.kubectl(*way, stdin=named(name, schedule={"daysOfWeek": ["mon"]}))
+    assert again.returncode == 0, again.stderr
+
+
+async def test_a_duration_without_cron_is_still_refused_if_it_is_written_so(door: Gate, name: str):
+    manifest = named(name, schedule={"hoursOfDay": ["9"], "duration": "1m"})
+    assert "spec.schedule.duration" in (await door.kubectl(*CLIENT_SIDE, stdin=manifest)).stderr

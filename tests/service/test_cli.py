@@ -8,6 +8,7 @@ import pytest
 
 from service import cli
 from service.cli import COMMANDS, Command, main
+from service.commands import preview, validate
 
 
 def command(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> None:
@@ -113,6 +114,19 @@ def test_an_error_is_one_sentence(
     assert capsys.readouterr().err == says
 
 
+@pytest.mark.parametrize("name", ["validate", "preview"])
+def test_a_crash_of_a_command_that_judges_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+):
+    def crash(_arguments: object) -> None:
+        raise TypeError("unhashable")
+
+    monkeypatch.setattr(validate, "judge_all", crash)
+    monkeypatch.setattr(preview, "judge_all", crash)
+    assert main([name, "-f", "-"]) == cli.CRASHED
+    assert capsys.readouterr() == ("", "5spot: unhashable\n")
+
+
 def test_a_traceback_is_shown_on_request(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv(cli.DEBUG_VARIABLE, "1")
     command(monkeypatch, register=register, run=failing(ValueError("odd")))
@@ -126,11 +140,19 @@ def test_ctrl_c_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_reader_that_stopped_reading_is_no_reason_to_complain():
+def unheard(*words: str) -> subprocess.CompletedProcess[bytes]:
+    """The program, writing to a pipe that nobody reads from."""
     reading, writing = os.pipe()
     os.close(reading)
-    ended = subprocess.run(
-        [sys.executable, "-m", "service", "--help"], stdout=writing, stderr=subprocess.PIPE, check=False
-    )
-    os.close(writing)
-    assert ended.stderr == b""
+    with os.fdopen(writing, "wb") as pipe:
+        command = [sys.executable, "-m", "service", *words]
+        return subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, check=False)
+
+
+def test_a_reader_that_stopped_reading_is_no_reason_to_complain():
+    assert unheard("--help").stderr == b""
+
+
+def test_a_verdict_that_nobody_heard_is_neither_good_nor_bad():
+    ended = unheard("validate", "-f", "examples/office-hours.yaml", "-o", "json")
+    assert (ended.stderr, ended.returncode) == (b"", cli.UNHEARD)

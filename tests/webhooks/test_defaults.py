@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from crds import names
 from crds.defaults import defaulted
+from crds.rules import check
 from tests.webhooks.reviews import UID, changed, machine
 from webhooks.defaults import patch_for
 from webhooks.review import JSONPatch, Review
@@ -17,15 +18,16 @@ def create(given: dict[str, Any], operation: str = "CREATE") -> Review:
 
 
 def applied(given: dict[str, Any], patch: JSONPatch) -> dict[str, Any]:
-    """What the API server makes of the patch (`add` only, which is all that defaulting ever does)."""
+    """What the API server makes of the patch."""
     result = copy.deepcopy(given)
     for operation in patch:
-        assert operation["op"] == "add"
         *parents, last = operation["path"].split("/")[1:]
         target = result
         for parent in parents:
             target = target[parent]
-        if last == "-":
+        if operation["op"] == "remove":
+            del target[last]
+        elif last == "-":
             target.append(operation["value"])
         else:
             target[last] = operation["value"]
@@ -64,6 +66,52 @@ def test_a_null_counts_as_absent():
     given = machine()
     given["spec"]["priority"] = None
     assert applied(given, patch_for(create(given)))["spec"]["priority"] == 50
+
+
+def update(given: dict[str, Any], old: dict[str, Any]) -> Review:
+    return Review(UID, "UPDATE", "default", "worker", "", given, old)
+
+
+def test_a_duration_that_defaulting_wrote_goes_with_the_cron_it_was_written_for():
+    old = machine(schedule={"cron": "0 9 * * *", "duration": "1m"})
+    given = machine(schedule={"daysOfWeek": ["mon"], "duration": "1m"})
+    stored = applied(given, patch_for(update(given, old)))
+    assert stored["spec"]["schedule"] == {
+        "daysOfWeek": ["mon"],
+        "hoursOfDay": [],
+        "timezone": "UTC",
+        "enabled": True,
+    }
+    assert check(stored, old=old).allowed
+    assert patch_for(update(stored, old)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"cron": "0 9 * * *", "duration": "8h"}, {"daysOfWeek": ["mon"], "duration": "8h"}),
+        ({"cron": "0 9 * * *", "duration": "1m"}, {"daysOfWeek": ["mon"], "duration": "60s"}),
+        ({"cron": "0 9 * * *", "duration": "1m"}, {"cron": "0 8 * * *", "duration": "1m"}),
+        ({"daysOfWeek": ["mon"]}, {"daysOfWeek": ["mon"], "duration": "1m"}),
+        ({"daysOfWeek": ["mon"], "duration": "1m"}, {"daysOfWeek": ["tue"], "duration": "1m"}),
+    ],
+)
+def test_a_duration_that_somebody_wrote_stays(before: dict[str, Any], after: dict[str, Any]):
+    given = machine(schedule=after)
+    stored = applied(given, patch_for(update(given, machine(schedule=before))))
+    assert stored["spec"]["schedule"]["duration"] == after["duration"]
+
+
+@pytest.mark.parametrize("old", [None, {}, {"spec": 3}, {"spec": {"schedule": []}}])
+def test_an_old_object_of_the_wrong_shape_takes_nothing_away(old: Any):
+    given = machine(schedule={"daysOfWeek": ["mon"], "duration": "1m"})
+    assert "remove" not in {operation["op"] for operation in patch_for(update(given, old))}
+
+
+def test_the_empty_lists_that_defaulting_wrote_are_no_obstacle_to_cron():
+    old = defaulted(machine(schedule={"hoursOfDay": ["9"]}))
+    given = machine(schedule={"cron": "0 9 * * *", "daysOfWeek": []})
+    assert check(applied(given, patch_for(update(given, old))), old=old).allowed
 
 
 def test_an_update_gets_no_finalizer():

@@ -1,6 +1,7 @@
+import time
 from datetime import UTC, datetime, timedelta
 
-from crds.schedule import Schedule
+from crds.schedule import Schedule, Window
 from crds.values import DaySet, HourSet, Zone
 from service.commands.bars import Period, drawn
 
@@ -50,3 +51,25 @@ def test_many_windows_are_counted_rather_than_listed():
 def test_plain_terminals_get_plain_signs():
     (line,) = bars("9", "UTC", datetime(2026, 3, 9, tzinfo=UTC), plain=True)
     assert line == "Mon 2026-03-09 " + "." * 18 + "##" + "." * 28 + "  09:00-10:00"
+
+
+def test_plain_terminals_get_plain_signs_for_clock_changes_and_for_more_too():
+    (line, *_) = bars("2", "Europe/Berlin", datetime(2026, 10, 24, 22, tzinfo=UTC), plain=True)
+    assert line.endswith("02:00-03:00, 02:00-03:00  [clock 03:00 -> 02:00]")
+    start = datetime(2026, 3, 9, tzinfo=UTC)
+    period = Period(start, start + timedelta(days=1))
+    windows = Schedule.from_cron("0 * * * *", timedelta(minutes=5), "UTC").windows(*period, cut=True)
+    (_, busy) = drawn(windows, Zone.parse("UTC"), period, plain=True)
+    assert busy.endswith("... (24)")
+    assert busy.isascii()
+
+
+def test_very_many_windows_in_a_year_are_drawn_in_little_time():
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    period = Period(start, start + timedelta(days=366))
+    minutes = range(0, 366 * 24 * 60, 2)
+    windows = [Window(start + timedelta(minutes=each), start + timedelta(minutes=each + 1)) for each in minutes]
+    before = time.process_time()
+    lines = list(drawn(windows, Zone.parse("UTC"), period))
+    assert len(lines) == 367
+    assert time.process_time() - before < 4

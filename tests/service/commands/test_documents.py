@@ -32,6 +32,11 @@ def problem(tmp_path, text):
         ("010", 8),
         ("0o10", 8),
         ("0x1F", 31),
+        ("0x1a", 26),
+        ("0x1b", 27),
+        ("0X1B", 27),
+        ("0x_1b", 27),
+        ("0_", 0),
         ("0b11", 3),
         ("-0x1F", -31),
         ("1_000", 1000),
@@ -50,6 +55,10 @@ def problem(tmp_path, text):
         ("!!str 9", "9"),
         (".nan", ".nan"),
         ("0x", "0x"),
+        ("0x_", "0x_"),
+        ("0b", "0b"),
+        ("0o", "0o"),
+        ("_010", "_010"),
     ],
 )
 def test_scalars_mean_what_they_mean_to_kubectl(tmp_path, text, value):
@@ -106,8 +115,22 @@ def test_repeated_keys_are_named_with_their_line(tmp_path):
     assert problem(tmp_path, "a: 1\nb: 2\na: 3\n").endswith("file.yaml:3: repeats the key 'a'; write it once")
 
 
-def test_too_many_values_are_refused(tmp_path):
-    assert str(NODES_MAX) in problem(tmp_path, "[" + "1," * (NODES_MAX + 1) + "]")
+def test_what_is_written_out_may_be_long_in_yaml_as_in_json(tmp_path):
+    (content,) = contents(tmp_path, "- 1\n" * (NODES_MAX + 1))
+    assert len(content) == NODES_MAX + 1
+
+
+def test_values_that_aliases_repeat_are_counted(tmp_path):
+    repeated = "a: &a [" + "1," * 999 + "]\nb: ["
+    assert contents(tmp_path, repeated + "*a," * (NODES_MAX // 1000) + "]")
+    assert str(NODES_MAX) in problem(tmp_path, repeated + "*a," * (NODES_MAX // 1000 + 1) + "]")
+
+
+def test_aliases_nest_no_deeper_than_what_is_written_out(tmp_path):
+    half = DEPTH_MAX // 2
+    deep = "a: &a " + "[" * half + "]" * half + "\nb: "
+    assert contents(tmp_path, deep + "[" * (half - 1) + "*a" + "]" * (half - 1))
+    assert "nested deeper" in problem(tmp_path, deep + "[" * half + "*a" + "]" * half)
 
 
 def test_a_huge_file_is_refused(tmp_path):
@@ -129,6 +152,16 @@ def test_json_is_read_as_json(tmp_path):
     assert contents(tmp_path, '{\n\t"a": "\\ud83d\\ude00 \\/",\n\t"b": 1e2}') == [
         {"a": "\N{GRINNING FACE} /", "b": 100.0}
     ]
+
+
+def test_json_objects_may_follow_one_another(tmp_path):
+    path = tmp_path / "stream.json"
+    path.write_text('{"a": 1}{"b":\n2}\n\n{"c": 3}\n', encoding="utf-8")
+    assert [(each.line, each.content) for each in read(str(path))] == [(1, {"a": 1}), (1, {"b": 2}), (4, {"c": 3})]
+
+
+def test_json_between_document_markers_is_yaml(tmp_path):
+    assert contents(tmp_path, '{"a": 1}\n---\n{"b": 2}\n') == [{"a": 1}, {"b": 2}]
 
 
 @pytest.mark.parametrize(

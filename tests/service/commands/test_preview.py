@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from service.cli import main
@@ -98,3 +102,12 @@ def test_a_period_that_makes_no_sense_exits_2(tmp_path, capsys, options):
 def test_the_end_of_time_is_not_an_error_of_ours(tmp_path, capsys):
     assert main(["preview", "-f", written(tmp_path, machine()), "--from", "9999-12-31T00:00:00Z"]) == 2
     assert "9999" in capsys.readouterr().err
+
+
+def test_a_day_with_a_clock_change_is_shown_on_any_terminal(tmp_path):
+    path = written(tmp_path, scheduled(daysOfWeek=["sun"], timezone="America/New_York"))
+    command = [sys.executable, "-m", "service", "preview", "-f", path, "--from", "2026-03-08T00:00:00Z"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii:strict"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "[clock 02:00 -> 03:00]" in done.stdout

@@ -1,4 +1,5 @@
 import io
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.cli import main
-from tests.crds.machines import machine, scheduled
+from tests.crds.machines import machine, nested, scheduled
 from tests.service.commands.manifests import run_json, written
 
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}}
@@ -65,12 +66,60 @@ def test_several_files_are_read_in_order(tmp_path, capsys):
 
 
 def test_other_kinds_are_skipped_and_named(tmp_path, capsys):
-    assert main(["validate", "-f", written(tmp_path, SECRET, machine(), [1], machine() | {"kind": "Machine"})]) == 0
+    assert main(["validate", "-f", written(tmp_path, SECRET, machine(), machine() | {"kind": "Machine"})]) == 0
     told = capsys.readouterr()
     assert told.out == "default/worker: allowed\n"
     assert "skipped Secret hidden (v1)" in told.err
-    assert "not an object" in told.err
     assert "skipped Machine worker" in told.err
+
+
+LIST = {"apiVersion": "v1", "kind": "List"}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("hello", 'is no manifest but "hello"'),
+        (5, "is no manifest but 5"),
+        ([], "is a list, not a manifest"),
+        ([machine()], "put its entries in `items` of a `kind: List`"),
+        (LIST | {"items": "foo"}, "is a List whose items are not a list"),
+        (LIST | {"items": [None]}, "is no manifest but null"),
+        (LIST | {"items": [5]}, "is no manifest but 5"),
+        ({"replicas": 3}, "it has no kind"),
+        ({"apiVersion": "v1", "kind": ["Pod"]}, "its kind is not a text"),
+    ],
+)
+def test_what_is_no_manifest_exits_2_and_the_rest_is_still_judged(tmp_path, capsys, content, says):
+    path = written(tmp_path, content, machine())
+    assert main(["validate", "-f", path]) == 2
+    told = capsys.readouterr()
+    assert told.out == "default/worker: allowed\n"
+    assert f"{path}:1: " in told.err
+    assert says in told.err
+
+
+def test_a_json_array_of_manifests_exits_2_with_a_hint(tmp_path, capsys):
+    path = tmp_path / "array.json"
+    path.write_text(json.dumps([machine(), machine()], indent=2), encoding="utf-8")
+    assert main(["validate", "-f", str(path)]) == 2
+    assert "`kind: List`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n", "null\n"])
+def test_what_is_empty_is_ignored_as_kubectl_does(tmp_path, capsys, text):
+    path = tmp_path / "empty.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert main(["validate", "-f", str(path)]) == 0
+    assert "there is no ScheduledMachine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [None, "scheduledmachine", "SCHEDULEDMACHINE", ["a"], {"a": "b"}, 5, True])
+@pytest.mark.parametrize("command", ["validate", "preview"])
+def test_an_object_of_our_group_that_says_its_kind_wrong_is_rejected_over_its_kind(tmp_path, capsys, kind, command):
+    code, (verdict,) = run_json(capsys, command, "-f", written(tmp_path, machine() | {"kind": kind}))
+    assert code == 1
+    assert [each["field"] for each in verdict["violations"]] == ["kind"]
 
 
 def test_a_scheduled_machine_of_another_group_is_another_kind(tmp_path, capsys):
@@ -96,6 +145,54 @@ def test_a_list_is_unpacked(tmp_path, capsys):
     listed = {"apiVersion": "v1", "kind": "List", "items": [machine(), SECRET, machine(name="b")]}
     _, verdicts = run_json(capsys, "validate", "-f", written(tmp_path, listed))
     assert [verdict["name"] for verdict in verdicts] == ["worker", "b"]
+
+
+def test_a_list_in_a_list_is_unpacked(tmp_path, capsys):
+    listed = LIST | {"items": [LIST | {"items": [machine()]}, LIST]}
+    _, verdicts = run_json(capsys, "validate", "-f", written(tmp_path, listed))
+    assert [verdict["name"] for verdict in verdicts] == ["worker"]
+
+
+def test_a_large_list_reads_the_same_as_yaml_and_as_json(tmp_path, capsys):
+    items = [machine(name=f"m{number}", killIfCommands=["a"] * 50) for number in range(1500)]
+    code, verdicts = run_json(capsys, "validate", "-f", written(tmp_path, SECRET, LIST | {"items": items}))
+    assert code == 0
+    assert len(verdicts) == len(items)
+
+
+@pytest.mark.parametrize("levels", [90, 96, 97, 99, 100])
+def test_what_the_webhook_takes_is_read_however_deep(tmp_path, levels):
+    manifest = machine()
+    manifest["spec"]["bootstrapSpec"]["spec"] = nested(levels)
+    assert main(["validate", "-f", written(tmp_path, LIST | {"items": [manifest]})]) == 0
+
+
+@pytest.mark.parametrize("levels", [101, 105, 150])
+def test_what_the_webhook_finds_too_deep_is_rejected_and_not_unreadable(tmp_path, capsys, levels):
+    manifest = machine()
+    manifest["spec"]["bootstrapSpec"]["spec"] = nested(levels)
+    assert main(["validate", "-f", written(tmp_path, manifest)]) == 1
+    assert "nested deeper than 100 levels" in capsys.readouterr().out
+
+
+def test_standard_input_that_is_closed_exits_2(tmp_path):
+    command = f"{sys.executable} -m service validate -f - <&-"
+    done = subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "standard input: is closed\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_any_text_can_be_shown_on_any_terminal(tmp_path, encoding, output):
+    manifest = machine(clusterName="mön \N{GRINNING FACE}")
+    command = [sys.executable, "-m", "service", "validate", "-f", written(tmp_path, manifest), "-o", output]
+    environment = os.environ | {"PYTHONIOENCODING": f"{encoding}:strict"}
+    done = subprocess.run(command, check=False, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (1, b"")
+    if output == "json":
+        (verdict,) = json.loads(done.stdout.decode(encoding))
+        assert verdict["violations"][0]["value"] == "mön \N{GRINNING FACE}"
 
 
 def test_standard_input_is_read(capsys, monkeypatch, tmp_path):

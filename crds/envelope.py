@@ -1,0 +1,109 @@
+"""The rules on what surrounds the spec: what the object says it is, what it is called, and its metadata."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from crds import names, syntax
+from crds.invalid import InvalidValue
+from crds.scheduledmachine import Metadata
+from crds.violations import Reason, Violation, printable, translated
+
+Raw = dict[str, Any]
+UnknownFields = Literal["forbid", "ignore"]
+
+TOP_LEVEL: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+METADATA: Final = frozenset(
+    {
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+"""What Kubernetes' ObjectMeta has."""
+PLAIN_METADATA: Final = frozenset({"name", "namespace", "generateName"})
+DEFAULT_NAMESPACE: Final = "default"
+GENERATED_SUFFIX: Final = 5
+"""What the API server appends to `generateName`."""
+
+
+def namespace_of(raw: Raw) -> str:
+    """The namespace that the object will be in."""
+    metadata = raw.get("metadata")
+    return (metadata.get("namespace") or DEFAULT_NAMESPACE) if type(metadata) is dict else DEFAULT_NAMESPACE
+
+
+def envelope_rules(raw: Raw, unknown: UnknownFields) -> Iterator[Violation]:
+    """All that is wrong outside the spec."""
+    if raw.get("apiVersion") != names.API_VERSION:
+        yield Violation.of("apiVersion", raw.get("apiVersion"), f"must be {names.API_VERSION}")
+    if raw.get("kind") != names.KIND:
+        yield Violation.of("kind", raw.get("kind"), f"must be {names.KIND}")
+    metadata = raw.get("metadata")
+    if type(metadata) is dict:
+        yield from _metadata_rules(metadata, unknown)
+    else:
+        yield Violation.of("metadata", metadata, "must be an object with a name", Reason.REQUIRED)
+    if unknown == "forbid" and not raw.keys() <= TOP_LEVEL:
+        yield from _unknown(raw, TOP_LEVEL, "")
+
+
+def _metadata_rules(metadata: Raw, unknown: UnknownFields) -> Iterator[Violation]:
+    yield from _name(metadata)
+    if not metadata.keys() <= PLAIN_METADATA:
+        yield from _readable(metadata)
+        if unknown == "forbid" and not metadata.keys() <= METADATA:
+            yield from _unknown(metadata, METADATA, "metadata.")
+    namespace = metadata.get("namespace")
+    if namespace is not None and namespace != "":
+        yield from _judged("metadata.namespace", namespace, syntax.namespace)
+
+
+def _unknown(given: Raw, known: frozenset[str], path: str) -> Iterator[Violation]:
+    listed = ", ".join(sorted(known))
+    for key in sorted(given.keys() - known, key=str):
+        yield Violation.of(
+            f"{path}{printable(str(key))}", given[key], f"unknown field; known here: {listed}", Reason.FORBIDDEN
+        )
+
+
+def _readable(metadata: Raw) -> list[Violation]:
+    try:
+        Metadata.parse({**metadata, "name": "", "namespace": ""})
+    except ValidationError as error:
+        return translated(error, "metadata", Metadata)
+    return []
+
+
+def _name(metadata: Raw) -> Iterator[Violation]:
+    name, stem = metadata.get("name"), metadata.get("generateName")
+    if name:
+        yield from _judged("metadata.name", name, syntax.machine_name)
+    elif not stem:
+        yield Violation("metadata.name", None, "is required", Reason.REQUIRED)
+    elif type(stem) is not str or len(stem) > syntax.MACHINE_NAME_MAX - GENERATED_SUFFIX:
+        room = syntax.MACHINE_NAME_MAX - GENERATED_SUFFIX
+        yield Violation.of("metadata.generateName", stem, f"must be text of at most {room} characters")
+
+
+def _judged(field: str, value: Any, rule: Callable[[str], object]) -> Iterator[Violation]:
+    if type(value) is not str:
+        yield Violation.of(field, value, "must be a string", Reason.TYPE)
+        return
+    try:
+        rule(value)
+    except InvalidValue as error:
+        yield Violation.of(field, value, error.message)
