@@ -30,10 +30,6 @@ async def test_a_replica_that_was_stopped_writes_nothing_after_its_successor(aud
             except TimeoutError:
                 pytest.fail(f"stuck in run {run + 1} of {RUNS}:\n{await stage.described()}")
             assert late == [], f"in run {run + 1} of {RUNS}"
-            for replica in list(stage.replicas.values()):
-                if not replica.alive:  # stopped in the middle of a write, and ended rather than let it go out
-                    assert await replica.process.ended() == EXIT_CODE
-                    await stage.start(replica.user)
 
 
 async def written_after_a_stop(stage):
@@ -41,11 +37,13 @@ async def written_after_a_stop(stage):
 
     Not what it wrote after it got the shard back in its turn: the other may be slow, or have ended.
     """
+    await all_alive(stage)
     before = stage.audit()
     user = await until(lambda: busiest(stage, before), within=PATIENCE)
     stopped = stage.replicas[user]
     successor = next(other for other in USERS if other != user)
     stopped.signal(signal.SIGSTOP)
+    await all_alive(stage)
     since = stage.audit()
     first = (await until(lambda: since.by(successor), within=PATIENCE))[0]
     told, seen, resumed = len(stopped.process.events), len(since.read()), datetime.now(UTC)
@@ -56,6 +54,14 @@ async def written_after_a_stop(stage):
     late = [write for write in since.by(user) if write.at > first.at]
     again = stopped.acquired_since(resumed)
     return [write for write in late if again is None or datetime.fromisoformat(write.at) < again]
+
+
+async def all_alive(stage):
+    """Does as a kubelet does for a replica that was held up in mid-write, and ended rather than let it go out."""
+    for replica in list(stage.replicas.values()):
+        if not replica.alive:
+            assert await replica.process.ended() == EXIT_CODE
+            await stage.start(replica.user)
 
 
 def busiest(stage, audit):
