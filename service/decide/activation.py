@@ -8,7 +8,7 @@ from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
-from service.decide.phases import contradiction, machine_failure, node_is_ours
+from service.decide.phases import contradiction, failure_is_certain, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Plan, RecordRemediation, RecordShutdown, Uncordon
 from service.decide.removal import Removal, let_capi_remove, remove
 from service.decide.situation import Situation
@@ -116,7 +116,7 @@ def _replace(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
     assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
     if machine.remediation_requested:
         return _remediate(s)
-    failed = machine_failure(s.world)
+    failed = machine_failure(s.world) if failure_is_certain(s.world) else None
     made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
     if failed and made_from != manifests.spec_hash(spec):
         return _swap(s, "SpecEdited", f"Replacing the failed Machine ({failed.reason}), as its specs were edited.")

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from crds import names
-from crds.status import Phase, Remediation
+from crds.status import MachinePhase, Phase, Remediation
 from service.decide import contracts
 from service.decide import plan as actions
 from service.decide.activation import pause_after
@@ -173,6 +173,20 @@ def test_a_failed_machine_is_replaced_on_a_spec_edit():
 
 def test_a_healthy_machine_is_not_replaced_on_a_spec_edit():
     assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
+
+
+@pytest.mark.parametrize("workload", [None, DISCONNECTED])
+@pytest.mark.parametrize("phase", [MachinePhase.RUNNING, MachinePhase.FAILED])
+def test_a_machine_whose_node_cannot_be_looked_at_is_not_replaced_on_a_spec_edit(workload, phase):
+    sticky = {"machine": machine(failure=FAILURE), "status": running_status(machine_phase=phase)}
+    assert decide(intent(**EDITED), running_world(**sticky, workload=workload, node=None), MORNING).actions == ()
+
+
+@pytest.mark.parametrize("workload", [None, DISCONNECTED])
+def test_a_running_machine_with_a_sticky_failure_stays_active_while_its_node_cannot_be_looked_at(workload):
+    sticky = {"machine": machine(failure=FAILURE), "status": running_status(machine_phase=MachinePhase.RUNNING)}
+    plan = decide(intent(), running_world(**sticky, workload=workload, node=None), MORNING)
+    assert (plan.phase, plan.problem) == (Phase.ACTIVE, False)
 
 
 def test_a_failed_machine_is_removed_at_the_end_of_the_window():
