@@ -9,7 +9,16 @@ from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
 from service.decide.phases import contradiction, failure_is_certain, machine_failure, node_is_ours
-from service.decide.plan import Action, AddFinalizer, ApplyTaints, Plan, RecordRemediation, RecordShutdown, Uncordon
+from service.decide.plan import (
+    Action,
+    AddFinalizer,
+    ApplyTaints,
+    Delete,
+    Plan,
+    RecordRemediation,
+    RecordShutdown,
+    Uncordon,
+)
 from service.decide.removal import Removal, let_capi_remove, remove
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
@@ -22,15 +31,14 @@ WAITING: Final = "WaitingForPreviousMachine"
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     """The plan inside a window, for a valid spec."""
-    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, _host_conflict):
+    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival):
         plan = obstacle(s)
         if plan is not None:
             return plan
-    if s.world.our_machine is not None:
-        replaced = _replace(s, spec)
-        if replaced is not None:
-            return replaced
-    return _ensure(s, spec)
+    plan = _outdated(s, spec) or _host_conflict(s)
+    if plan is None and s.world.our_machine is not None:
+        plan = _replace(s, spec)
+    return plan or _ensure(s, spec)
 
 
 def _leaving(s: Situation) -> Plan | None:
@@ -91,6 +99,19 @@ def _previous(s: Situation) -> Plan | None:
         return _pending(WAITING, removal.message, removal)
     # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
     return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", look_again_in=timedelta(0))
+
+
+def _outdated(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
+    """An edit before there is a Machine: it would point at what the spec says now, and find what it said before."""
+    old = () if s.world.machine is not None else manifests.outdated(spec, s.world)
+    if not old:
+        return None
+    why = "its spec was edited before there was a Machine"
+    deletes = tuple(Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in old)
+    listed = ", ".join(f"{child.kind} {child.name}" for child in old)
+    return Plan(
+        Phase.PENDING, WAITING, f"{listed} was made from specs that were edited since; making it anew.", deletes
+    )
 
 
 def _host_conflict(s: Situation) -> Plan | None:

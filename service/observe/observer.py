@@ -89,7 +89,9 @@ class Observer:
             return world
         key = Key(subject.key.namespace, child_name(subject.key.name, role))
         raw = informer.get(key)
-        if raw is None and views.recorded_uid(role, subject.status):
+        # What belongs to a Machine is taken away only if there is really none, also if it was never written down.
+        parts = role is Role.MACHINE and world.children
+        if raw is None and (parts or views.recorded_uid(role, subject.status)):
             raw = await self._really_gone(informer, key)
         return _having(world, subject, role, informer.resource, raw) if raw is not None else world
 

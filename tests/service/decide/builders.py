@@ -70,7 +70,11 @@ def raw_spec(**changes: Any) -> dict[str, Any]:
 
 
 def spec(**changes: Any) -> ScheduledMachineSpec:
-    return ScheduledMachineSpec.parse(raw_spec(**changes))
+    return spec_of(raw_spec(**changes))
+
+
+def spec_of(raw: dict[str, Any]) -> ScheduledMachineSpec:
+    return ScheduledMachineSpec.parse(raw)
 
 
 def intent(**changes: Any) -> Intent:

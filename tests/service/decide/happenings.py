@@ -146,6 +146,10 @@ RARE: dict[str, Happening] = {
     "shorter grace": partial(edit, {"gracefulShutdownTimeout": "2m"}),
     "shorter drain": partial(edit, {"nodeDrainTimeout": "1m"}),
     "other provider spec": partial(edit, {"bootstrapSpec": {**builders.SPEC["bootstrapSpec"], "spec": {}}}),
+    "other bootstrap kind": partial(
+        edit, {"bootstrapSpec": {**builders.SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
+    ),
+    "other host": partial(edit, {"infrastructureSpec": {**builders.SPEC["infrastructureSpec"], "spec": {"port": 22}}}),
     "taint batch": partial(edit, tainted("batch")),
     "taint ml": partial(edit, tainted("ml")),
     "no taints": partial(edit, tainted()),

@@ -12,7 +12,7 @@ from typing import Any
 
 from crds import names
 from crds.status import Remediation, ScheduledMachineStatus
-from service.decide import contracts, equipment, taints
+from service.decide import contracts, equipment, manifests, taints
 from service.decide import plan as actions
 from service.decide.drain import must_leave
 from service.decide.events import notices
@@ -243,6 +243,11 @@ class Simulation:
 
     def _create(self, role: Role, manifest: Any) -> None:
         assert role not in self.objects, f"a second {role} object"
+        if role is Role.MACHINE:
+            refs = manifest["spec"]["bootstrap"]["configRef"], manifest["spec"]["infrastructureRef"]
+            there = self.objects[Role.BOOTSTRAP], self.objects[Role.INFRASTRUCTURE]
+            assert [ref["kind"] for ref in refs] == [raw["kind"] for raw in there], "it points at what is not there"
+            assert manifests.outdated(builders.spec_of(self.spec), self.world()) == (), "it gets what was edited since"
         self.uids += 1
         raw = deepcopy(dict(manifest))
         raw["metadata"]["uid"] = f"uid-{self.uids}"

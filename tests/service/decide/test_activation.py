@@ -136,6 +136,34 @@ def test_that_a_machine_is_gone_is_stored_before_a_new_one_is_made():
     assert plan.look_again_in == timedelta(0)
 
 
+# Edits before there is a Machine
+
+PARTS = (Role.BOOTSTRAP, Role.INFRASTRUCTURE)
+OTHER_KIND = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "old"),
+    [(OTHER_KIND, [Role.BOOTSTRAP]), (EDITED, [Role.INFRASTRUCTURE]), ({**OTHER_KIND, **EDITED}, PARTS)],
+)
+def test_what_was_made_before_an_edit_goes_before_a_machine_can_point_at_it(edit, old):
+    plan = decide(intent(**edit), world(**{str(role): child(role) for role in PARTS}), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "WaitingForPreviousMachine")
+    assert kinds(plan) == ["Delete"] * len(old)
+    assert [action.role for action in plan.actions if isinstance(action, actions.Delete)] == list(old)
+
+
+def test_what_was_made_for_another_host_goes_although_the_new_host_is_taken():
+    seen = world(infrastructure=child(Role.INFRASTRUCTURE), host_conflict=HostConflict("team", "other"))
+    assert kinds(decide(intent(**EDITED), seen, MORNING)) == ["Delete"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_once_there_is_a_machine_nothing_beside_it_is_made_anew(ours):
+    seen = running_world(machine=new_machine(of={"ours": ours}), node=None, status=status())
+    assert decide(intent(**{**OTHER_KIND, **EDITED}), seen, MORNING).actions == ()
+
+
 # One host, two ScheduledMachines
 
 

@@ -21,6 +21,13 @@ def new() -> Simulation:
     return Simulation()
 
 
+def half_made() -> Simulation:
+    sim = Simulation()
+    with pytest.raises(Crash):
+        sim.step(crash_after=3)
+    return sim
+
+
 def provisioning() -> Simulation:
     return settled(Simulation())
 
@@ -77,6 +84,7 @@ def settled(sim: Simulation) -> Simulation:
 
 BASES = (
     new,
+    half_made,
     provisioning,
     running_with_taints,
     draining,
@@ -199,6 +207,19 @@ def test_a_machine_that_somebody_deletes_inside_the_window_comes_back():
     sim.settle()
     assert sim.status.phase is Phase.ACTIVE
     assert sim.status.machine_ref != first
+
+
+@pytest.mark.parametrize("edit", ["other bootstrap kind", "other host"])
+def test_an_edit_between_the_first_objects_and_the_machine_counts_for_that_machine(edit):
+    sim = half_made()
+    HAPPENINGS[edit](sim)
+    assert sim.settle().plan.reason == "WaitingForPreviousMachine"
+    sim.finish_deletion()
+    sim.settle()
+    assert sim.status.phase is Phase.ACTIVE
+    assert next(one.status for one in sim.status.conditions if one.type == "UpToDate") == "True"
+    assert sim.objects[Role.BOOTSTRAP]["kind"] == sim.spec["bootstrapSpec"]["kind"]
+    assert sim.objects[Role.INFRASTRUCTURE]["spec"] == sim.spec["infrastructureSpec"]["spec"]
 
 
 def test_a_creation_that_fails_after_a_replacement_does_not_undo_what_was_made():

@@ -112,6 +112,46 @@ def test_the_same_host_is_recognised_whatever_the_order_of_keys_and_the_version(
     assert one == same != other
 
 
+# Objects from before an edit
+
+KIND = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
+GROUP = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "apiVersion": "k0smotron.io/v1beta1"}}
+VERSION = {
+    "infrastructureSpec": {**SPEC["infrastructureSpec"], "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2"}
+}
+HOST = {"infrastructureSpec": {**SPEC["infrastructureSpec"], "spec": {"address": "192.0.2.8"}}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "roles"),
+    [
+        ({}, []),
+        ({"priority": 3, "machineTemplate": {"labels": {"rack": "4"}}}, []),
+        (KIND, [Role.BOOTSTRAP]),
+        (GROUP, [Role.BOOTSTRAP]),
+        (HOST, [Role.INFRASTRUCTURE]),
+        ({**KIND, **HOST}, [Role.BOOTSTRAP, Role.INFRASTRUCTURE]),
+    ],
+)
+def test_an_object_tells_whether_it_was_made_from_the_spec_of_its_role(edit, roles):
+    assert [one.role for one in manifests.outdated(spec(**edit), running_world())] == roles
+
+
+@pytest.mark.parametrize(("edit", "roles"), [(HOST, []), (VERSION, []), (KIND, [Role.BOOTSTRAP])])
+def test_an_object_without_a_note_of_its_spec_is_told_by_its_kind(edit, roles):
+    seen = running_world(**{str(role): child(role, annotations={}) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)})
+    assert [one.role for one in manifests.outdated(spec(**edit), seen)] == roles
+
+
+def test_what_belongs_to_others_is_not_ours_to_call_outdated():
+    assert manifests.outdated(spec(**KIND), running_world(bootstrap=child(Role.BOOTSTRAP, ours=False))) == ()
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_an_object_without_a_note_of_its_spec_is_not_given_one_later(role):
+    assert manifests.repairs(spec(), running_world(**{str(role): child(role, annotations={})})) == ()
+
+
 # Repair
 
 
