@@ -10,10 +10,11 @@ from typing import Final
 
 from crds.status import Phase
 from service.decide.activation import activate, boundary, uncordon
+from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
-from service.decide.removal import Removal, remove
+from service.decide.removal import ASK_AGAIN, Removal, remove
 from service.decide.situation import Situation
 from service.decide.world import World
 
@@ -29,11 +30,14 @@ def decide(intent: Intent, world: World, now: datetime) -> Plan:
     for rule in RULES:
         plan = rule(situation)
         if plan is not None:
-            return _wake_at_boundary(accompany(situation, plan), situation)
+            return _wake(accompany(situation, plan), situation)
     raise AssertionError("outside_window applies to everything")
 
 
-def _wake_at_boundary(plan: Plan, s: Situation) -> Plan:
+def _wake(plan: Plan, s: Situation) -> Plan:
+    if pods_unknown(s.world) and plan.look_again_in is None:
+        # One question that went wrong, whatever the rule. That a whole cluster comes back is told by its watch.
+        plan = replace(plan, look_again_in=ASK_AGAIN)
     if s.world.me.deleting_since:
         return replace(plan, final=True)
     return replace(plan, look_again_at=when(plan.look_again_at, boundary(s)))

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from crds import names
 from service.decide import contracts
-from service.decide.drain import PODS_NOT_LISTED, Drain, drain
+from service.decide.drain import Drain, drain
 from service.decide.phases import node_is_ours
 from service.decide.plan import Action, Cordon, Delete, Evict, Patch, RecordShutdown
 from service.decide.situation import Situation
 from service.decide.world import Machine, World
 
 ASK_AGAIN: Final = timedelta(seconds=5)
-"""Pause between two attempts at evictions that a budget refuses; nothing tells when it will allow them."""
+"""Pause before asking again where nothing tells when the answer changes, as with a budget that refuses evictions."""
 LOOK_AGAIN: Final = timedelta(seconds=1)
 """Pause while evicted pods are terminating."""
 PODS_NAMED: Final = 3
@@ -112,21 +112,19 @@ def _nothing_to_drain(world: World, machine: Machine) -> bool:
 def _wait_for_workload(s: Situation) -> Removal:
     workload = s.world.workload
     detail = workload.message if workload else "not connected yet"
-    # One question that went wrong: ask again. That a whole cluster comes back is told by its watch.
-    again = ASK_AGAIN if workload and workload.reason == PODS_NOT_LISTED else None
     return Removal(
         reason="WorkloadClusterUnreachable",
         message=f"Cannot drain: the workload cluster is unreachable ({detail}). "
         f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same.",
+        actions=_cordon(s.world),
         look_again_at=s.drain_deadline,
-        look_again_in=again,
     )
 
 
 def _drain(s: Situation, machine: Machine, why: str) -> Removal:
     node = s.world.node
     assert node is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    cordon = () if node.unschedulable else (Cordon(node=node.name, uid=node.uid),)
+    cordon = _cordon(s.world)
     if s.world.pods is None:
         # Pods are looked at only once the shutdown stands in the status, so right after this plan.
         return Removal("Draining", f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
@@ -143,6 +141,13 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
         look_again_in=LOOK_AGAIN,
         drain=state,
     )
+
+
+def _cordon(world: World) -> tuple[Action, ...]:
+    node = world.node
+    if node is None or node.unschedulable or not node_is_ours(world):
+        return ()
+    return (Cordon(node=node.name, uid=node.uid),)
 
 
 def _terminating(state: Drain) -> str:

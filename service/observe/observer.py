@@ -248,7 +248,7 @@ class Observer:
             listed = await self.workload_client(subject).list(PODS, fields=f"spec.nodeName={world.node.name}")
         except KubeError as error:
             down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
-            return replace(world, workload=down, node=None)
+            return replace(world, workload=down)  # the Node was seen: what needs no pods can be done
         return replace(world, pods=tuple(views.pod(raw) for raw in listed))
 
 

@@ -13,6 +13,7 @@ from crds.providers import DEFAULT_POLICY
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import NodeReference, ObjectReference, ScheduledMachineStatus
 from service.decide import manifests
+from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent, valid
 from service.decide.situation import Situation
 from service.decide.world import (
@@ -196,6 +197,7 @@ def taint(key: str = "workload", value: str = "batch", effect: str = "NoSchedule
 
 CONNECTED = Workload(reachable=True)
 DISCONNECTED = Workload(reachable=False, reason="Unreachable", message="connection refused")
+UNLISTED = Workload(reachable=False, reason=PODS_NOT_LISTED, message="too many requests")
 
 
 def status(**fields: Any) -> ScheduledMachineStatus:

@@ -176,6 +176,8 @@ RARE: dict[str, Happening] = {
     "Cluster back": partial(setting, "cluster", builders.cluster()),
     "unreachable": partial(setting, "reachable", False),
     "reachable": partial(setting, "reachable", True),
+    "pods cannot be listed": partial(setting, "pods_listed", False),
+    "pods can be listed": partial(setting, "pods_listed", True),
     "Node not ready": partial(node, {"ready": False}),
     "Node ready": partial(node, {"ready": True}),
     "Node registers again": partial(node, {"uid": "again", "taints": (), "annotations": {}, "unschedulable": False}),

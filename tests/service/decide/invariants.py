@@ -2,6 +2,7 @@
 
 from crds.status import Condition, Phase, ScheduledMachineStatus
 from service.decide import plan as actions
+from service.decide.drain import pods_unknown
 from service.decide.phases import machine_failure, node_is_ours
 from service.decide.plan import Action, Plan
 from service.decide.reclaim import in_force
@@ -27,6 +28,10 @@ def check_plan(sim: Simulation, plan: Plan) -> None:
     if undisturbed(sim):
         assert not _any(plan, TAKES_AWAY), "nobody is moved after a cancellation or inside an undisturbed window"
         assert Role.MACHINE not in _deleted(plan), "nothing is deleted inside an undisturbed window"
+    if pods_unknown(world):
+        assert plan.drain is None, "nobody can tell whether the Node is empty"
+        assert not _any(plan, actions.Evict)
+        assert plan.look_again_in is not None, "nothing else tells when the pods can be listed"
     if _any(plan, actions.ReleaseFinalizer):
         assert sim.deleting_since is not None
 

@@ -37,7 +37,7 @@ from service.decide.world import (
     World,
 )
 from tests.service.decide import builders
-from tests.service.decide.builders import CONNECTED, DISCONNECTED, MORNING, PROVIDER_ID
+from tests.service.decide.builders import CONNECTED, DISCONNECTED, MORNING, PROVIDER_ID, UNLISTED
 
 Raw = dict[str, Any]
 
@@ -80,6 +80,8 @@ class Simulation:
     node_stays: bool = False
     """Whether the Node outlives its Machine."""
     reachable: bool = True
+    pods_listed: bool = True
+    """Whether the workload cluster says which pods a Node has."""
     finalized: bool = False
     deleting_since: datetime | None = None
     paused: bool = False
@@ -172,7 +174,9 @@ class Simulation:
             return replace(seen, workload=self._workload(), node=self._asking_node()) if self.status.reclaim else seen
         node = self.node if self.reachable else None
         draining = self.status.shutdown_started_at is not None and not ours.leaving and node is not None
-        seen = replace(seen, workload=self._workload(), node=node, pods=tuple(self.pods) if draining else None)
+        seen = replace(seen, workload=self._workload(), node=node)
+        if draining:
+            seen = replace(seen, pods=tuple(self.pods)) if self.pods_listed else replace(seen, workload=UNLISTED)
         agent = ReclaimAgent(commands=self.agent_config) if equipment.wanted(self.intent, seen) else None
         return replace(seen, reclaim_agent=agent)
 
