@@ -1,6 +1,7 @@
 """Carries out plans, one action after the other; the only place where decisions become writes.
 
 Every action is safe to repeat. The first that fails ends the plan: the next look starts from what is then observed.
+Taints that a server refuses are the exception: nothing that comes after them needs them.
 """
 
 import asyncio
@@ -84,8 +85,10 @@ class Performer:
                 interrupted = True
                 break
             except KubeError as error:
-                trouble = trouble_from(action, error)
-                break
+                trouble = trouble or trouble_from(action, error)
+                if _ends_the_plan(action, error):
+                    break
+                continue
             progress.done.append(action)
         done, blockers, left = tuple(progress.done), tuple(progress.blockers), tuple(progress.left)
         return progress.world, Outcome(done, trouble, blockers, interrupted, left)
@@ -209,6 +212,11 @@ class Performer:
             NODES, action.node, body, kind=PatchKind.APPLY, field_manager=names.TAINT_FIELD_MANAGER, force=True
         )
         self._observer.absorb_node(subject, raw)
+
+
+def _ends_the_plan(action: Action, error: KubeError) -> bool:
+    """Refused taints must not keep our cordon on the Node; a server that gives no answer is not asked for more."""
+    return not (isinstance(action, ApplyTaints) and error.status)
 
 
 def _outdated(found: Child, action: Create) -> bool:

@@ -165,6 +165,16 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
     assert {"key": "example.com/spot", "effect": "NoSchedule", "value": "yes"} in stored
 
 
+async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_the_node(client, hands, node):
+    name, wrong = node["metadata"]["name"], Taint("no key!", "NoSchedule")
+    await hands.do(cordon(node))
+    version = (await client.get(NODES, name))["metadata"]["resourceVersion"]
+    uncordon = actions.Uncordon(node=name, uid=node["metadata"]["uid"])
+    outcome = await hands.do(actions.ApplyTaints(name, version, (wrong,), (wrong,)), uncordon)
+    assert (outcome.done, type(outcome.trouble.action)) == ((uncordon,), actions.ApplyTaints)
+    assert "unschedulable" not in (await client.get(NODES, name))["spec"]
+
+
 async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_said(client, namespace, node):
     async with acting(client, namespace) as hands:
         outcome = await hands.do(cordon(node))

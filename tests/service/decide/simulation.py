@@ -126,6 +126,7 @@ class Simulation:
         done: list[Action] = []
         blockers: list[Blocker] = []
         left: list[Action] = []
+        trouble: Trouble | None = None
         for action in plan.actions:
             if crash_after is not None and len(done) >= crash_after:
                 raise Crash
@@ -134,13 +135,16 @@ class Simulation:
                 left.append(action)
                 continue
             if fails:
-                return Outcome(tuple(done), Trouble(action, "Forbidden", "the API server says no"), tuple(blockers))
+                trouble = Trouble(action, "Forbidden", "the API server says no")
+                if isinstance(action, actions.ApplyTaints):
+                    continue
+                break
             self.log.append((replace(world, status=self.status, me=self.me), action))
             blockers += self._do(action)
             done.append(action)
-        if crash_after is not None:
+        if crash_after is not None and trouble is None:
             raise Crash
-        return Outcome(tuple(done), None, tuple(blockers), left=tuple(left))
+        return Outcome(tuple(done), trouble, tuple(blockers), left=tuple(left))
 
     # What it sees
 

@@ -13,6 +13,7 @@ from service.decide.situation import Situation
 from service.decide.world import Role
 from tests.service.decide.builders import CLOSES, EVENING, GRACE, MINUTE, MORNING, OPENS, pod
 from tests.service.decide.happenings import HAPPENINGS
+from tests.service.decide.invariants import condition
 from tests.service.decide.simulation import Crash, Simulation, running
 from tests.service.decide.test_invariants import look, rest
 
@@ -257,6 +258,17 @@ def test_no_eviction_after_a_cancellation_even_if_the_clock_crosses_the_old_dead
         sim.settle()
         sim.after(GRACE)
     assert not [one for _, one in sim.log[mark:] if isinstance(one, actions.Evict | actions.Delete | actions.Cordon)]
+
+
+def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_agent_away():
+    sim = draining()
+    sim.fails = actions.ApplyTaints
+    for name in ("taint ml", "commands", "always"):
+        HAPPENINGS[name](sim)
+    last = sim.step()
+    assert (sim.node.unschedulable, sim.agent_config) == (False, ("idea",))
+    assert condition(last.status, "NodeTainted").reason == "PatchFailed"
+    assert last.outcome.trouble is not None, "so that it is tried again, ever more rarely"
 
 
 def test_a_cancelled_shutdown_leaves_the_whole_grace_to_the_next():
