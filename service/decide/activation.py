@@ -8,24 +8,21 @@ from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
-from service.decide.phases import contradiction, failure_is_certain, machine_failure, node_is_ours
+from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import (
     Action,
     AddFinalizer,
     ApplyTaints,
     Delete,
     Plan,
-    RecordRemediation,
     RecordShutdown,
-    Uncordon,
 )
-from service.decide.removal import Removal, let_capi_remove, remove
+from service.decide.removal import plan_of, remove, uncordon
+from service.decide.replacement import replacement
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
 from service.decide.world import Node, Role, Taint, World
 
-REMEDIATION_PAUSE: Final = timedelta(minutes=10)
-REMEDIATION_DOUBLINGS: Final = 5
 WAITING: Final = "WaitingForPreviousMachine"
 
 
@@ -35,10 +32,7 @@ def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         plan = obstacle(s)
         if plan is not None:
             return plan
-    plan = _outdated(s, spec) or _host_conflict(s)
-    if plan is None and s.world.our_machine is not None:
-        plan = _replace(s, spec)
-    return plan or _ensure(s, spec)
+    return _outdated(s, spec) or _host_conflict(s) or replacement(s, spec) or _ensure(s, spec)
 
 
 def _leaving(s: Situation) -> Plan | None:
@@ -51,18 +45,7 @@ def _leaving(s: Situation) -> Plan | None:
     if machine is None or not machine.leaving:
         return Plan(Phase.PENDING, WAITING, message, shutdown=s.shutdown_started)
     removal = remove(s, at_once=False, why="the previous Machine is leaving")
-    return _pending(WAITING, message, removal)
-
-
-def _pending(reason: str, message: str, removal: Removal) -> Plan:
-    return Plan(
-        phase=Phase.PENDING,
-        reason=reason,
-        message=message,
-        actions=removal.actions,
-        look_again_at=removal.look_again_at,
-        shutdown=removal.shutdown,
-    )
+    return replace(plan_of(Phase.PENDING, removal), reason=WAITING, message=message)
 
 
 def _foreign(s: Situation) -> Plan | None:
@@ -96,7 +79,7 @@ def _previous(s: Situation) -> Plan | None:
         return None
     if s.world.children:
         removal = remove(s, at_once=False, why="left over from the previous Machine")
-        return _pending(WAITING, removal.message, removal)
+        return replace(plan_of(Phase.PENDING, removal), reason=WAITING)
     # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
     return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", look_again_in=timedelta(0))
 
@@ -129,41 +112,6 @@ def other_name(world: World) -> str:
         return ""
     own = other.namespace == world.me.namespace
     return f"ScheduledMachine {other.name}" if own else "a ScheduledMachine in another namespace"
-
-
-def _replace(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
-    """A Machine that a MachineHealthCheck marked, or that failed and whose specs were edited since."""
-    machine = s.world.our_machine
-    assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    if machine.remediation_requested:
-        return _remediate(s)
-    failed = machine_failure(s.world) if failure_is_certain(s.world) else None
-    made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
-    if failed and made_from != manifests.spec_hash(spec):
-        return _swap(s, "SpecEdited", f"Replacing the failed Machine ({failed.reason}), as its specs were edited.")
-    return None
-
-
-def _remediate(s: Situation) -> Plan:
-    done = s.world.status.remediation
-    count = done.count if done else 0
-    allowed = done.at + pause_after(count) if done else s.now
-    if s.now < allowed:
-        message = f"A MachineHealthCheck asks for a new Machine; the next one is due at {allowed:%H:%M} UTC."
-        return Plan(Phase.ERROR, "RemediationPaused", message, look_again_at=allowed, problem=True)
-    plan = _swap(s, "Remediating", "Replacing the Machine, as a MachineHealthCheck asks for it.")
-    return replace(plan, actions=(RecordRemediation(count=count + 1, at=s.now), *plan.actions))
-
-
-def pause_after(count: int) -> timedelta:
-    """How long to wait before replacing once more: 10 min, doubling."""
-    return REMEDIATION_PAUSE * (1 << min(max(count, 1) - 1, REMEDIATION_DOUBLINGS))
-
-
-def _swap(s: Situation, reason: str, message: str) -> Plan:
-    machine = s.world.our_machine
-    assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    return _pending(reason, message, let_capi_remove(s, machine, why=message.rstrip(".")))
 
 
 def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
@@ -222,14 +170,6 @@ def _node_progress(node: Node) -> tuple[str, str]:
     if not node.ready:
         return "NodeNotReady", f"Node {node.name} is not ready."
     return "MachineRunning", f"Machine is running as Node {node.name}."
-
-
-def uncordon(world: World) -> tuple[Action, ...]:
-    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before."""
-    node = world.node
-    if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
-        return ()
-    return (Uncordon(node=node.name, uid=node.uid),)
 
 
 def _taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:

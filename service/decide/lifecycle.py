@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from crds.status import Phase
-from service.decide.activation import activate, boundary, uncordon
+from service.decide.activation import activate, boundary
 from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
-from service.decide.removal import ASK_AGAIN, Removal, remove
+from service.decide.removal import ASK_AGAIN, plan_of, remove, uncordon
 from service.decide.situation import Situation
 from service.decide.world import World
 
@@ -79,7 +79,7 @@ def being_deleted(s: Situation) -> Plan | None:
         listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.children) or "the Machine"
         message = f"Gave up waiting for {listed}; it is left behind."
         return Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
-    plan = _plan(Phase.SHUTTING_DOWN, removal)
+    plan = plan_of(Phase.SHUTTING_DOWN, removal)
     return replace(plan, look_again_at=when(plan.look_again_at, release))
 
 
@@ -91,7 +91,7 @@ def kill_switch(s: Situation) -> Plan | None:
         message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
         return Plan(Phase.TERMINATED, "KillSwitch", message)
     removal = remove(s, at_once=True, why="the kill switch is on")
-    return replace(_plan(Phase.TERMINATED, removal), reason="Terminating")
+    return replace(plan_of(Phase.TERMINATED, removal), reason="Terminating")
 
 
 def disabled(s: Situation) -> Plan | None:
@@ -105,7 +105,7 @@ def disabled(s: Situation) -> Plan | None:
     finishing = s.world.children and (machine.leaving if machine else s.shutdown_started is not None)
     if finishing:
         removal = remove(s, at_once=False, why="a deletion under way is finished")
-        return replace(_plan(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
+        return replace(plan_of(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
     return Plan(Phase.DISABLED, "Disabled", message, actions=uncordon(s.world))
 
 
@@ -122,7 +122,7 @@ def cluster_missing(s: Situation) -> Plan | None:
     if not s.world.children:
         return Plan(Phase.INACTIVE, reason, f"{message} Nothing is created without its Cluster.", problem=s.open)
     removal = remove(s, at_once=False, why=message.rstrip("."))
-    plan = _plan(Phase.SHUTTING_DOWN, removal)
+    plan = plan_of(Phase.SHUTTING_DOWN, removal)
     return replace(plan, reason=reason, message=f"{message} {removal.message}")
 
 
@@ -160,7 +160,7 @@ def inside_window(s: Situation) -> Plan | None:
 def outside_window(s: Situation) -> Plan:
     """Remove the machine, or wait for the next window."""
     if s.world.children:
-        return _plan(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
+        return plan_of(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
     if s.intent.spec is None:
         return _invalid(s, _problems(s.intent))
     opens = boundary(s)
@@ -179,19 +179,6 @@ RULES: Final[tuple[Rule, ...]] = (
     inside_window,
     outside_window,
 )
-
-
-def _plan(phase: Phase, removal: Removal) -> Plan:
-    return Plan(
-        phase=phase,
-        reason=removal.reason,
-        message=removal.message,
-        actions=removal.actions,
-        look_again_at=removal.look_again_at,
-        look_again_in=removal.look_again_in,
-        shutdown=removal.shutdown,
-        drain=removal.drain,
-    )
 
 
 def _problems(intent: Intent) -> str:

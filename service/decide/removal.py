@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from crds import names
+from crds.status import Phase
 from service.decide import contracts
 from service.decide.drain import Drain, drain
 from service.decide.phases import node_is_ours
-from service.decide.plan import Action, Cordon, Delete, Evict, Patch, RecordShutdown
+from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon
 from service.decide.situation import Situation
 from service.decide.world import Machine, World
 
@@ -36,6 +37,20 @@ class Removal:
     look_again_in: timedelta | None = None
     shutdown: datetime | None = None
     drain: Drain | None = None
+
+
+def plan_of(phase: Phase, removal: Removal) -> Plan:
+    """The plan that takes these steps."""
+    return Plan(
+        phase=phase,
+        reason=removal.reason,
+        message=removal.message,
+        actions=removal.actions,
+        look_again_at=removal.look_again_at,
+        look_again_in=removal.look_again_in,
+        shutdown=removal.shutdown,
+        drain=removal.drain,
+    )
 
 
 def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
@@ -148,6 +163,14 @@ def _cordon(world: World) -> tuple[Action, ...]:
     if node is None or node.unschedulable or not node_is_ours(world):
         return ()
     return (Cordon(node=node.name, uid=node.uid),)
+
+
+def uncordon(world: World) -> tuple[Action, ...]:
+    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before."""
+    node = world.node
+    if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
+        return ()
+    return (Uncordon(node=node.name, uid=node.uid),)
 
 
 def _terminating(state: Drain) -> str:

@@ -109,7 +109,9 @@ def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> d
 
 def _remediation(before: ScheduledMachineStatus, outcome: Outcome) -> Remediation | None:
     recorded = (action for action in outcome.done if isinstance(action, RecordRemediation))
-    return next((Remediation(count=one.count, at=one.at) for one in recorded), before.remediation)
+    return next(
+        (Remediation(count=one.count, at=one.at, machine_uid=one.machine_uid) for one in recorded), before.remediation
+    )
 
 
 def _is_new(world: World) -> bool:

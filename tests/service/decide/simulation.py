@@ -389,8 +389,8 @@ def recorded(action: actions.RecordShutdown | actions.RecordRemediation | action
     match action:
         case actions.RecordShutdown(started_at=started):
             return {"shutdown_started_at": started}
-        case actions.RecordRemediation(count=count, at=at):
-            return {"remediation": Remediation(count=count, at=at)}
+        case actions.RecordRemediation(count=count, at=at, machine_uid=uid):
+            return {"remediation": Remediation(count=count, at=at, machine_uid=uid)}
         case actions.RecordReclaim(reclaim=asked):
             return {"reclaim": asked}
 

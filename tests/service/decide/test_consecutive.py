@@ -183,9 +183,7 @@ def test_a_crash_after_any_write_is_made_good_by_looking_again(base):
             look(crashed)
             crashed.settle()
             assert crashed.gone == undisturbed.gone, name
-            if (
-                not crashed.gone and name != "health check"
-            ):  # a replacement that was stored but not begun waits for its next turn
+            if not crashed.gone:
                 assert crashed.status == undisturbed.status, (name, writes)
                 assert crashed.objects == undisturbed.objects
                 assert crashed.node is None or _lasting(crashed) == _lasting(undisturbed)
@@ -258,6 +256,20 @@ def test_no_eviction_after_a_cancellation_even_if_the_clock_crosses_the_old_dead
         sim.settle()
         sim.after(GRACE)
     assert not [one for _, one in sim.log[mark:] if isinstance(one, actions.Evict | actions.Delete | actions.Cordon)]
+
+
+@pytest.mark.parametrize("failing", [actions.Delete, actions.RecordShutdown])
+def test_a_replacement_that_stumbles_is_made_as_soon_as_it_can_be_and_counted_once(failing):
+    sim = running()
+    HAPPENINGS["health check"](sim)
+    sim.fails = failing
+    sim.step()
+    sim.fails = None
+    sim.settle()
+    sim.finish_deletion()
+    sim.settle()
+    assert (sim.status.phase, sim.status.remediation.count) == (Phase.ACTIVE, 1)
+    assert sim.told().count("Remediated") == 1
 
 
 def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_agent_away():

@@ -197,7 +197,7 @@ def test_last_scheduled_time_is_when_a_machine_was_created():
 
 def test_a_replacement_is_counted_once_it_is_stored():
     seen = running_world(machine=machine(remediation_requested=True))
-    assert reported(seen).remediation == Remediation(count=1, at=MORNING)
+    assert reported(seen).remediation == Remediation(count=1, at=MORNING, machine_uid=seen.machine.child.uid)
     assert reported(seen, outcome=failing(actions.RecordRemediation, seen)).remediation is None
 
 
