@@ -149,7 +149,8 @@ def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
         return None
     child, wanted = machine.child, template.on_machine(spec, machine.child.annotations)
     labels = _missing({**wanted.labels, **owned_labels(spec, world.me)}, child.labels)
-    body: dict[str, Any] = _metadata(labels, _missing(wanted.annotations, child.annotations))
+    annotations = {**wanted.annotations, **contracts.drained_again(child.annotations)}
+    body: dict[str, Any] = _metadata(labels, _missing(annotations, child.annotations))
     late = contracts.at_least_a_second(spec.node_drain_timeout)
     if (machine.drain_seconds, machine.detach_seconds) != (late, late):
         body["spec"] = contracts.timeouts(contract, timedelta(seconds=late), timedelta(seconds=late))

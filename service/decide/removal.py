@@ -23,7 +23,6 @@ LOOK_AGAIN: Final = timedelta(seconds=1)
 """Pause while evicted pods are terminating."""
 PODS_NAMED: Final = 3
 _UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
-_EXCLUDE: Final = {names.ANNOTATION_EXCLUDE_DRAIN: "true", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +197,19 @@ def _delete_machine(
 def _bound_waits(s: Situation, machine: Machine, left: timedelta) -> Patch | None:
     assert s.world.contract is not None, "a Machine was seen, so CAPI is there"  # noqa: S101 - narrows the type
     drain_left = min(left, s.drain_deadline - s.now)
-    spec = contracts.timeouts(s.world.contract, drain_left, left)
     seconds = contracts.at_least_a_second(drain_left), contracts.at_least_a_second(left)
-    return None if seconds == (machine.drain_seconds, machine.detach_seconds) else _patch(machine, {"spec": spec})
+    body: dict[str, Any] = {}
+    if seconds != (machine.drain_seconds, machine.detach_seconds):
+        body["spec"] = contracts.timeouts(s.world.contract, drain_left, left)
+    again = contracts.drained_again(machine.child.annotations)
+    if again:
+        body["metadata"] = {"annotations": again}
+    return _patch(machine, body) if body else None
 
 
 def _exclude_drain(machine: Machine) -> Patch | None:
     """Tell CAPI not to wait for pods and volumes at all."""
-    missing = {key: value for key, value in _EXCLUDE.items() if key not in machine.child.annotations}
+    missing = {key: value for key, value in contracts.UNDRAINED.items() if key not in machine.child.annotations}
     return _patch(machine, {"metadata": {"annotations": missing}}) if missing else None
 
 

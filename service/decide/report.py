@@ -108,10 +108,8 @@ def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> d
 
 
 def _remediation(before: ScheduledMachineStatus, outcome: Outcome) -> Remediation | None:
-    recorded = (action for action in outcome.done if isinstance(action, RecordRemediation))
-    return next(
-        (Remediation(count=one.count, at=one.at, machine_uid=one.machine_uid) for one in recorded), before.remediation
-    )
+    done = next((action for action in outcome.done if isinstance(action, RecordRemediation)), None)
+    return Remediation(count=done.count, at=done.at, machine_uid=done.machine_uid) if done else before.remediation
 
 
 def _is_new(world: World) -> bool:

@@ -336,6 +336,19 @@ def test_a_repeated_kill_and_return_inside_a_window():
         assert sim.status.phase is Phase.ACTIVE
 
 
+def test_a_kill_switch_that_is_called_off_in_time_leaves_no_trace():
+    sim = running()
+    before = deepcopy(sim.objects)
+    HAPPENINGS["kill"](sim)
+    sim.fails = actions.Delete
+    sim.step()
+    assert sim.objects != before
+    sim.fails = None
+    HAPPENINGS["revive"](sim)
+    sim.settle()
+    assert (sim.status.phase, sim.objects) == (Phase.ACTIVE, before)
+
+
 def test_the_bases_are_what_they_claim():
     phases = [base().status.phase for base in (provisioning, running_with_taints, draining, leaving, inactive)]
     assert phases == [Phase.ACTIVE, Phase.ACTIVE, Phase.SHUTTING_DOWN, Phase.SHUTTING_DOWN, Phase.INACTIVE]

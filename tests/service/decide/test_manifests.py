@@ -182,6 +182,20 @@ def test_timeouts_that_someone_changed_are_put_right(drain, detach, contract):
     assert repair(seen).body == {"spec": contracts.timeouts(contract, GRACE, GRACE)}
 
 
+EXCLUSIONS = (names.ANNOTATION_EXCLUDE_DRAIN, names.ANNOTATION_EXCLUDE_VOLUME_DETACH)
+
+
+def test_a_machine_that_is_wanted_after_all_is_drained_by_capi_again():
+    excluded = {**child(Role.MACHINE).annotations, **dict.fromkeys(EXCLUSIONS, "5spot")}
+    patch = repair(running_world(machine=machine(of={"annotations": excluded})))
+    assert patch.body == {"metadata": {"annotations": dict.fromkeys(EXCLUSIONS)}}
+
+
+def test_that_somebody_else_keeps_capi_from_draining_is_their_affair():
+    excluded = {**child(Role.MACHINE).annotations, **dict.fromkeys(EXCLUSIONS, "true")}
+    assert manifests.repairs(spec(), running_world(machine=machine(of={"annotations": excluded}))) == ()
+
+
 def owners(*kept: tuple[str, bool]) -> tuple[Owner, ...]:
     return tuple(Owner(uid, controller, {"uid": uid, "controller": controller}) for uid, controller in kept)
 

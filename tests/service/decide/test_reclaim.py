@@ -168,8 +168,8 @@ def test_capi_is_told_not_to_drain_either():
     plan = decide(intent(), under_way(), MORNING)
     (patch,) = [one for one in plan.actions if isinstance(one, actions.Patch)]
     assert patch.body["metadata"]["annotations"] == {
-        names.ANNOTATION_EXCLUDE_DRAIN: "true",
-        names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true",
+        names.ANNOTATION_EXCLUDE_DRAIN: "5spot",
+        names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "5spot",
     }
 
 

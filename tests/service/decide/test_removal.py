@@ -28,7 +28,7 @@ from tests.service.decide.builders import (
     world,
 )
 
-EXCLUDED = {names.ANNOTATION_EXCLUDE_DRAIN: "true", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true"}
+EXCLUDED = {names.ANNOTATION_EXCLUDE_DRAIN: "5spot", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "5spot"}
 EXCLUDE = {"metadata": {"annotations": EXCLUDED}}
 LATER = CLOSES + 2 * MINUTE
 
@@ -202,6 +202,13 @@ def test_with_nothing_left_of_the_grace_capi_waits_for_neither_pods_nor_volumes(
 def test_the_kill_switch_keeps_capi_from_draining():
     plan = decide(intent(killSwitch=True), running_world(), EVENING)
     assert patches(plan) == [EXCLUDE]
+    assert kinds(plan)[-1] == "Delete"
+
+
+def test_after_a_kill_switch_that_was_called_off_capi_drains_again():
+    stale = machine(of={"annotations": EXCLUDED}, node_name=None)
+    plan = decide(intent(), running_world(machine=stale, node=None), CLOSES)
+    assert patches(plan) == [{"metadata": {"annotations": dict.fromkeys(EXCLUDED)}}]
     assert kinds(plan)[-1] == "Delete"
 
 
