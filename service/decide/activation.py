@@ -42,8 +42,10 @@ def _leaving(s: Situation) -> Plan | None:
     listed = ", ".join(f"{child.kind} {child.name}" for child in leaving)
     message = f"The window is open, but {listed} of the previous machine is still leaving."
     machine = s.world.our_machine
-    if machine is None or not machine.leaving:
+    if machine is None:
         return Plan(Phase.PENDING, WAITING, message, shutdown=s.shutdown_started)
+    if not machine.leaving:
+        return Plan(Phase.PENDING, WAITING, message, actions=uncordon(s.world))  # it stays: no shutdown goes on
     removal = remove(s, at_once=False, why="the previous Machine is leaving")
     return replace(plan_of(Phase.PENDING, removal), reason=WAITING, message=message)
 
@@ -53,7 +55,7 @@ def _foreign(s: Situation) -> Plan | None:
         return None
     listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.foreign)
     message = f"{listed} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
-    return Plan(Phase.ERROR, "ForeignObject", message, problem=True)
+    return Plan(Phase.ERROR, "ForeignObject", message, actions=uncordon(s.world), problem=True)
 
 
 def _rival(s: Situation) -> Plan | None:

@@ -19,12 +19,14 @@ from tests.service.decide.builders import (
     SPEC,
     child,
     cordoned_node,
+    draining_world,
     identity,
     intent,
     leaving_world,
     machine,
     new_machine,
     node,
+    pod,
     running_status,
     running_world,
     status,
@@ -109,6 +111,14 @@ def test_a_previous_machine_that_does_not_go_is_hurried_when_its_grace_is_up():
 def test_a_single_child_that_is_leaving_is_waited_for_too(role):
     plan = decide(intent(), running_world(**{str(role): child(role, leaving=True)}), MORNING)
     assert (plan.reason, plan.actions) == ("WaitingForPreviousMachine", ())
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+@pytest.mark.parametrize("state", [{"leaving": True}, {"ours": False}], ids=["leaving", "foreign"])
+def test_a_shutdown_is_cancelled_although_something_beside_the_machine_keeps_it_from_being_right(role, state):
+    seen = draining_world(pod(), since=OPENS - MINUTE, **{str(role): child(role, **state)})
+    plan = decide(intent(), seen, OPENS)
+    assert (kinds(plan), plan.shutdown) == (["Uncordon"], None)
 
 
 def test_objects_of_a_machine_that_is_gone_are_cleared_up_before_a_new_one_is_made():
