@@ -72,6 +72,8 @@ def _no_capi(s: Situation) -> Plan | None:
     if s.world.contract is not None:
         return None
     message = "Cluster API is not installed in this cluster; the machine is created as soon as it is."
+    if s.world.machine_unseen:
+        message = "Cluster API is not served here, so the Machine cannot be seen; nothing is changed until it is."
     return Plan(Phase.PENDING, "CAPINotInstalled", message, problem=True)
 
 

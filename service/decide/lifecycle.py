@@ -87,7 +87,7 @@ def kill_switch(s: Situation) -> Plan | None:
     """Remove at once: no grace, no drain, neither ours nor CAPI's."""
     if not s.intent.kill_switch:
         return None
-    if not s.world.children:
+    if not s.world.children and not s.world.machine_unseen:
         message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
         return Plan(Phase.TERMINATED, "KillSwitch", message)
     removal = remove(s, at_once=True, why="the kill switch is on")
@@ -159,7 +159,7 @@ def inside_window(s: Situation) -> Plan | None:
 
 def outside_window(s: Situation) -> Plan:
     """Remove the machine, or wait for the next window."""
-    if s.world.children:
+    if s.world.children or s.world.machine_unseen:
         return plan_of(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
     if s.intent.spec is None:
         return _invalid(s, _problems(s.intent))

@@ -7,7 +7,7 @@ from typing import Any
 
 from crds import names
 from service.decide import plan as actions
-from service.decide.world import Role
+from service.decide.world import Contract, Role
 from tests.service.decide import builders
 from tests.service.decide.simulation import Simulation, merge
 
@@ -174,6 +174,8 @@ RARE: dict[str, Happening] = {
     "Cluster deleting": partial(setting, "cluster", builders.cluster(deleting=True)),
     "Cluster paused": partial(setting, "cluster", builders.cluster(paused=True)),
     "Cluster back": partial(setting, "cluster", builders.cluster()),
+    "CAPI is not served": partial(setting, "contract", None),
+    "CAPI is served": partial(setting, "contract", Contract.V1BETA2),
     "unreachable": partial(setting, "reachable", False),
     "reachable": partial(setting, "reachable", True),
     "pods cannot be listed": partial(setting, "pods_listed", False),

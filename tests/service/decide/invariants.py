@@ -72,6 +72,8 @@ def check_action(seen: World, action: Action) -> None:
 def check_pass(sim: Simulation, before: ScheduledMachineStatus, last: Pass) -> None:
     _check_explains(last)
     _check_existence(sim, last)
+    if last.world.machine_unseen:
+        assert _known(last.status) == _known(before), "what cannot be seen does not change"
     _check_conditions(before, last.status)
 
 
@@ -101,14 +103,26 @@ def _check_existence(sim: Simulation, last: Pass) -> None:
             assert not sim.intent.enabled
         case Phase.TERMINATED:
             assert sim.intent.kill_switch
-            assert (last.plan.reason == "Terminating") == bool(last.world.children)
+            assert (last.plan.reason == "Terminating") == bool(last.world.children or last.world.machine_unseen)
         case Phase.EMERGENCY_REMOVE:
             assert last.status.reclaim is not None
         case Phase.SHUTTING_DOWN:
-            assert world.children or sim.deleting_since is not None
+            assert world.children or world.machine_unseen or sim.deleting_since is not None
         case Phase.ERROR:
             assert last.plan.problem or last.outcome.trouble
-    assert (last.status.machine_phase is not None) == (world.our_machine is not None)
+    if not world.machine_unseen:
+        assert (last.status.machine_phase is not None) == (world.our_machine is not None)
+
+
+def _known(status: ScheduledMachineStatus) -> tuple[object, ...]:
+    """What is known of a Machine."""
+    return (
+        status.machine_ref,
+        status.machine_phase,
+        status.node_ref,
+        status.provider_id,
+        status.applied_node_taints,
+    )
 
 
 def _check_conditions(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> None:

@@ -166,7 +166,7 @@ class Simulation:
             me=self.me,
             status=self.status,
             contract=self.contract,
-            cluster=self.cluster,
+            cluster=self.cluster if self.contract else None,
             bootstrap=self._child(Role.BOOTSTRAP),
             infrastructure=self._child(Role.INFRASTRUCTURE),
             machine=self._machine(),

@@ -135,6 +135,7 @@ def test_leftovers_are_cleared_up_although_some_of_them_are_leaving_already():
 def test_a_machine_that_cannot_be_seen_is_not_gone():
     plan = decide(intent(), world(status=running_status(), contract=None, cluster=None), MORNING)
     assert (plan.reason, plan.actions) == ("CAPINotInstalled", ())
+    assert "cannot be seen" in plan.message
 
 
 def test_that_a_machine_is_gone_is_stored_before_a_new_one_is_made():

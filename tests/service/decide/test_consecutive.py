@@ -116,14 +116,15 @@ BASES = (
 def expected_phase(sim: Simulation, before: Phase | None) -> Phase:
     """The table, read once more by somebody else."""
     world, intent = sim.world(), sim.intent
-    present = bool(world.children)
+    present = bool(world.children) or world.machine_unseen
+    housed = world.contract is None or (world.cluster is not None and not world.cluster.deleting)
     for applies, phase in (
         (world.paused, before or Phase.PENDING),
         (sim.deleting_since is not None, Phase.SHUTTING_DOWN),
         (intent.kill_switch, Phase.TERMINATED),
         (sim.status.reclaim is not None, Phase.EMERGENCY_REMOVE),
         (not intent.enabled, Phase.DISABLED),
-        (world.cluster is None or world.cluster.deleting, Phase.SHUTTING_DOWN if present else Phase.INACTIVE),
+        (not housed, Phase.SHUTTING_DOWN if present else Phase.INACTIVE),
         (intent.schedule is None, Phase.ERROR),
         (Situation.at(intent, world, sim.now).open, expected_inside(sim)),
         (present, Phase.SHUTTING_DOWN),
@@ -138,7 +139,7 @@ def expected_inside(sim: Simulation) -> Phase:
     world = sim.world()
     if sim.intent.spec is None:
         return Phase.ERROR
-    if any(child.leaving for child in world.children):
+    if world.contract is None or any(child.leaving for child in world.children):
         return Phase.PENDING
     if world.foreign or machine_failure(world):
         return Phase.ERROR

@@ -184,6 +184,12 @@ def test_kill_switch_is_terminating_until_all_children_are_gone():
     assert (done.phase, done.reason, done.actions) == (Phase.TERMINATED, "KillSwitch", ())
 
 
+def test_kill_switch_does_not_claim_to_have_removed_a_machine_that_cannot_be_seen():
+    plan = decide(intent(killSwitch=True), world(contract=None, cluster=None, status=running_status()), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.TERMINATED, "Terminating", ())
+    assert "nobody can tell whether the Machine is gone" in plan.message
+
+
 def test_kill_switch_is_read_from_an_invalid_spec_too():
     plan = decide(legible(unreadable_spec(killSwitch=True)), running_world(), MORNING)
     assert deleted(plan) == [Role.MACHINE]
@@ -285,6 +291,11 @@ def test_outside_a_window_the_shutdown_is_stored_before_the_node_is_cordoned():
 def test_outside_a_window_any_child_of_ours_is_removed(role):
     plan = decide(intent(), world(**{str(role): child(role)}), EVENING)
     assert (plan.phase, deleted(plan)) == (Phase.SHUTTING_DOWN, [role])
+
+
+def test_outside_a_window_a_machine_that_cannot_be_seen_is_not_gone():
+    plan = decide(intent(), world(contract=None, cluster=None, status=running_status()), EVENING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.SHUTTING_DOWN, "CAPINotInstalled", ())
 
 
 # 8: outside, nothing exists
