@@ -118,6 +118,7 @@ class Remediation(Model):
 
     count: int = Field(ge=0, description="How many times the Machine was replaced.")
     at: Instant = Field(description="When it was last replaced.")
+    machine_uid: str = Field(default="", max_length=128, description="Uid of the Machine that was replaced then.")
 
 
 class ScheduledMachineStatus(Model):

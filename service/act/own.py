@@ -4,6 +4,7 @@ from typing import Any, assert_never
 
 from crds import names
 from crds.base import rfc3339
+from crds.status import Remediation
 from service.decide.plan import (
     AddFinalizer,
     DisableSchedule,
@@ -27,8 +28,9 @@ async def perform(observer: Observer, subject: Subject, action: OnItself) -> Non
             await _finalizers(observer, subject, [one for one in subject.finalizers if one != names.FINALIZER])
         case RecordShutdown(started_at=started):
             await _record(observer, subject, {"shutdownStartedAt": rfc3339(started) if started else None})
-        case RecordRemediation(count=count, at=at):
-            await _record(observer, subject, {"remediation": {"count": count, "at": rfc3339(at)}})
+        case RecordRemediation(count=count, at=at, machine_uid=uid):
+            done = Remediation(count=count, at=at, machine_uid=uid)
+            await _record(observer, subject, {"remediation": done.to_json()})
         case RecordReclaim(reclaim=asked):
             await _record(observer, subject, {"reclaim": asked.to_json()})
         case DisableSchedule():

@@ -1,6 +1,7 @@
 """Carries out plans, one action after the other; the only place where decisions become writes.
 
 Every action is safe to repeat. The first that fails ends the plan: the next look starts from what is then observed.
+Taints that a server refuses are the exception: nothing that comes after them needs them.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import structlog
 from crds import names
 from service.act import own, reclaim
 from service.act.troubles import trouble_from
-from service.decide import taints
+from service.decide import manifests, taints
 from service.decide.outcome import Blocker, Outcome, Trouble
 from service.decide.plan import (
     Action,
@@ -36,7 +37,7 @@ from service.decide.plan import (
     StripReclaim,
     Uncordon,
 )
-from service.decide.world import Pod, World
+from service.decide.world import Child, Pod, Role, World
 from service.kube.client import Client, PatchKind
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from service.kube.resource import NODES, PODS
@@ -84,8 +85,10 @@ class Performer:
                 interrupted = True
                 break
             except KubeError as error:
-                trouble = trouble_from(action, error)
-                break
+                trouble = trouble or trouble_from(action, error)
+                if _ends_the_plan(action, error):
+                    break
+                continue
             progress.done.append(action)
         done, blockers, left = tuple(progress.done), tuple(progress.blockers), tuple(progress.left)
         return progress.world, Outcome(done, trouble, blockers, interrupted, left)
@@ -143,7 +146,7 @@ class Performer:
             raw = await self._client.get(resource, name, namespace=world.me.namespace)
             seen = self._observer.absorbed(subject, world, action.role, resource, raw)
             found = seen.child(action.role)
-            if found is not None and found.ours and found.leaving:
+            if found is not None and found.ours and (found.leaving or _outdated(found, action)):
                 raise ChangedMeanwhile from None
             if found is None or not found.ours:
                 raise
@@ -215,6 +218,16 @@ class Performer:
             NODES, action.node, body, kind=PatchKind.APPLY, field_manager=names.TAINT_FIELD_MANAGER, force=True
         )
         self._observer.absorb_node(subject, raw)
+
+
+def _ends_the_plan(action: Action, error: KubeError) -> bool:
+    """Refused taints must not keep our cordon on the Node; a server that gives no answer is not asked for more."""
+    return not (isinstance(action, ApplyTaints) and error.status)
+
+
+def _outdated(found: Child, action: Create) -> bool:
+    """Whether it was made before an edit, so that a Machine must not be pointed at it."""
+    return action.role is not Role.MACHINE and not manifests.made_from(found, action.manifest)
 
 
 def _cordon(uid: str, *, on: bool) -> dict[str, Any]:

@@ -9,28 +9,30 @@ from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
 from service.decide.phases import contradiction, machine_failure, node_is_ours
-from service.decide.plan import Action, AddFinalizer, ApplyTaints, Plan, RecordRemediation, RecordShutdown, Uncordon
-from service.decide.removal import Removal, let_capi_remove, remove
+from service.decide.plan import (
+    Action,
+    AddFinalizer,
+    ApplyTaints,
+    Delete,
+    Plan,
+    RecordShutdown,
+)
+from service.decide.removal import plan_of, remove, uncordon
+from service.decide.replacement import replacement
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
 from service.decide.world import Node, Role, Taint, World
 
-REMEDIATION_PAUSE: Final = timedelta(minutes=10)
-REMEDIATION_DOUBLINGS: Final = 5
 WAITING: Final = "WaitingForPreviousMachine"
 
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     """The plan inside a window, for a valid spec."""
-    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, _host_conflict):
+    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival):
         plan = obstacle(s)
         if plan is not None:
             return plan
-    if s.world.our_machine is not None:
-        replaced = _replace(s, spec)
-        if replaced is not None:
-            return replaced
-    return _ensure(s, spec)
+    return _outdated(s, spec) or _host_conflict(s) or replacement(s, spec) or _ensure(s, spec)
 
 
 def _leaving(s: Situation) -> Plan | None:
@@ -40,21 +42,12 @@ def _leaving(s: Situation) -> Plan | None:
     listed = ", ".join(f"{child.kind} {child.name}" for child in leaving)
     message = f"The window is open, but {listed} of the previous machine is still leaving."
     machine = s.world.our_machine
-    if machine is None or not machine.leaving:
+    if machine is None:
         return Plan(Phase.PENDING, WAITING, message, shutdown=s.shutdown_started)
+    if not machine.leaving:
+        return Plan(Phase.PENDING, WAITING, message, actions=uncordon(s.world))  # it stays: no shutdown goes on
     removal = remove(s, at_once=False, why="the previous Machine is leaving")
-    return _pending(WAITING, message, removal)
-
-
-def _pending(reason: str, message: str, removal: Removal) -> Plan:
-    return Plan(
-        phase=Phase.PENDING,
-        reason=reason,
-        message=message,
-        actions=removal.actions,
-        look_again_at=removal.look_again_at,
-        shutdown=removal.shutdown,
-    )
+    return replace(plan_of(Phase.PENDING, removal), reason=WAITING, message=message)
 
 
 def _foreign(s: Situation) -> Plan | None:
@@ -62,7 +55,7 @@ def _foreign(s: Situation) -> Plan | None:
         return None
     listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.foreign)
     message = f"{listed} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
-    return Plan(Phase.ERROR, "ForeignObject", message, problem=True)
+    return Plan(Phase.ERROR, "ForeignObject", message, actions=uncordon(s.world), problem=True)
 
 
 def _rival(s: Situation) -> Plan | None:
@@ -79,6 +72,8 @@ def _no_capi(s: Situation) -> Plan | None:
     if s.world.contract is not None:
         return None
     message = "Cluster API is not installed in this cluster; the machine is created as soon as it is."
+    if s.world.machine_unseen:
+        message = "Cluster API is not served here, so the Machine cannot be seen; nothing is changed until it is."
     return Plan(Phase.PENDING, "CAPINotInstalled", message, problem=True)
 
 
@@ -88,9 +83,22 @@ def _previous(s: Situation) -> Plan | None:
         return None
     if s.world.children:
         removal = remove(s, at_once=False, why="left over from the previous Machine")
-        return _pending(WAITING, removal.message, removal)
+        return replace(plan_of(Phase.PENDING, removal), reason=WAITING)
     # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
     return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", look_again_in=timedelta(0))
+
+
+def _outdated(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
+    """An edit before there is a Machine: it would point at what the spec says now, and find what it said before."""
+    old = () if s.world.machine is not None else manifests.outdated(spec, s.world)
+    if not old:
+        return None
+    why = "its spec was edited before there was a Machine"
+    deletes = tuple(Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in old)
+    listed = ", ".join(f"{child.kind} {child.name}" for child in old)
+    return Plan(
+        Phase.PENDING, WAITING, f"{listed} was made from specs that were edited since; making it anew.", deletes
+    )
 
 
 def _host_conflict(s: Situation) -> Plan | None:
@@ -108,41 +116,6 @@ def other_name(world: World) -> str:
         return ""
     own = other.namespace == world.me.namespace
     return f"ScheduledMachine {other.name}" if own else "a ScheduledMachine in another namespace"
-
-
-def _replace(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
-    """A Machine that a MachineHealthCheck marked, or that failed and whose specs were edited since."""
-    machine = s.world.our_machine
-    assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    if machine.remediation_requested:
-        return _remediate(s)
-    failed = machine_failure(s.world)
-    made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
-    if failed and made_from != manifests.spec_hash(spec):
-        return _swap(s, "SpecEdited", f"Replacing the failed Machine ({failed.reason}), as its specs were edited.")
-    return None
-
-
-def _remediate(s: Situation) -> Plan:
-    done = s.world.status.remediation
-    count = done.count if done else 0
-    allowed = done.at + pause_after(count) if done else s.now
-    if s.now < allowed:
-        message = f"A MachineHealthCheck asks for a new Machine; the next one is due at {allowed:%H:%M} UTC."
-        return Plan(Phase.ERROR, "RemediationPaused", message, look_again_at=allowed, problem=True)
-    plan = _swap(s, "Remediating", "Replacing the Machine, as a MachineHealthCheck asks for it.")
-    return replace(plan, actions=(RecordRemediation(count=count + 1, at=s.now), *plan.actions))
-
-
-def pause_after(count: int) -> timedelta:
-    """How long to wait before replacing once more: 10 min, doubling."""
-    return REMEDIATION_PAUSE * (1 << min(max(count, 1) - 1, REMEDIATION_DOUBLINGS))
-
-
-def _swap(s: Situation, reason: str, message: str) -> Plan:
-    machine = s.world.our_machine
-    assert machine is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    return _pending(reason, message, let_capi_remove(s, machine, why=message.rstrip(".")))
 
 
 def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
@@ -201,14 +174,6 @@ def _node_progress(node: Node) -> tuple[str, str]:
     if not node.ready:
         return "NodeNotReady", f"Node {node.name} is not ready."
     return "MachineRunning", f"Machine is running as Node {node.name}."
-
-
-def uncordon(world: World) -> tuple[Action, ...]:
-    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before."""
-    node = world.node
-    if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
-        return ()
-    return (Uncordon(node=node.name, uid=node.uid),)
 
 
 def _taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:

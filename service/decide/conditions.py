@@ -99,6 +99,9 @@ def _machine_ready(a: Account) -> Told:
     wrong = contradiction(world) or machine_failure(world)
     if wrong:
         return Told("MachineReady", "False", wrong.reason, wrong.message or wrong.reason)
+    if world.machine_unseen:
+        unseen = "Cluster API is not served here, so the Machine cannot be seen."
+        return Told("MachineReady", "Unknown", "CAPINotInstalled", unseen)
     if phase is None:
         return Told("MachineReady", "False", "NoMachine", "There is no Machine at present.")
     if phase is not MachinePhase.RUNNING:
@@ -123,7 +126,7 @@ def _node_tainted(a: Account) -> Told | None:
     world, spec = a.s.world, a.s.intent.spec
     owned = a.plan.taints.owned if a.plan.taints else world.status.applied_node_taints
     declared = bool(spec and spec.node_taints) or bool(owned)
-    if not declared or world.our_machine is None:
+    if not declared or (world.our_machine is None and not world.machine_unseen):
         return None
     if world.node is None or not node_is_ours(world):
         unseen = "cannot be seen at present" if world.status.node_ref else "has not been seen yet"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from crds import names
 from service.decide.world import Child, Contract, Failure, Machine
 
 Json = Mapping[str, Any]
@@ -42,6 +43,18 @@ def timeouts(contract: Contract, drain: timedelta, detach: timedelta) -> dict[st
         "nodeVolumeDetachTimeout": f"{detach_seconds}s",
         "nodeDeletionTimeout": f"{NODE_DELETION_SECONDS}s",
     }
+
+
+UNDRAINED: Final = {
+    names.ANNOTATION_EXCLUDE_DRAIN: names.MANAGED_BY,
+    names.ANNOTATION_EXCLUDE_VOLUME_DETACH: names.MANAGED_BY,
+}
+"""Tells CAPI not to wait for pods and volumes, whatever the value; ours tells whose it is, and who may take it back."""
+
+
+def drained_again(annotations: Mapping[str, str]) -> dict[str, None]:
+    """What a merge patch must say to take back what a removal that was called off has told CAPI."""
+    return {key: None for key, ours in UNDRAINED.items() if annotations.get(key) == ours}
 
 
 def at_least_a_second(span: timedelta) -> int:

@@ -3,10 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.decide.world import Pod
+from service.decide.world import Pod, World
 
 PODS_NOT_LISTED = "PodsNotListed"
 """Why a workload cluster counts as unreachable whose Nodes can be seen: it did not say which pods they have."""
+
+
+def pods_unknown(world: World) -> bool:
+    """Whether the pods of our Node were asked for in vain, so that nobody can tell whether it is empty."""
+    return world.workload is not None and world.workload.reason == PODS_NOT_LISTED
 
 
 @dataclass(frozen=True, slots=True)

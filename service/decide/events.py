@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from crds.status import Condition, Phase, ScheduledMachineStatus
+from crds.status import Condition, MachinePhase, Phase, ScheduledMachineStatus
 from service.decide.equipment import NOT_INSTALLED
 from service.decide.outcome import Outcome
 from service.decide.plan import (
@@ -87,7 +87,8 @@ def _creates_machine(plan: Plan) -> bool:
 def _shutdown(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
     same_machine = before.machine_ref is not None and before.machine_ref == after.machine_ref
     ended = before.shutdown_started_at is not None and after.shutdown_started_at is None
-    if ended and same_machine and after.phase is not Phase.SHUTTING_DOWN:
+    stays = same_machine and after.machine_phase is not MachinePhase.DELETING
+    if ended and stays and after.phase is not Phase.SHUTTING_DOWN:
         yield Notice("ShutdownCancelled", "The shutdown was cancelled before the Machine was deleted.")
     if before.machine_ref and not after.machine_ref:
         yield Notice("MachineRemoved", f"Machine {before.machine_ref.name} and all that belonged to it is gone.")

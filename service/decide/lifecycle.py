@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from crds.status import Phase
-from service.decide.activation import activate, boundary, uncordon
+from service.decide.activation import activate, boundary
+from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
-from service.decide.removal import Removal, remove
+from service.decide.removal import ASK_AGAIN, plan_of, remove, uncordon
 from service.decide.situation import Situation
 from service.decide.world import World
 
@@ -29,11 +30,14 @@ def decide(intent: Intent, world: World, now: datetime) -> Plan:
     for rule in RULES:
         plan = rule(situation)
         if plan is not None:
-            return _wake_at_boundary(accompany(situation, plan), situation)
+            return _wake(accompany(situation, plan), situation)
     raise AssertionError("outside_window applies to everything")
 
 
-def _wake_at_boundary(plan: Plan, s: Situation) -> Plan:
+def _wake(plan: Plan, s: Situation) -> Plan:
+    if pods_unknown(s.world) and plan.look_again_in is None:
+        # One question that went wrong, whatever the rule. That a whole cluster comes back is told by its watch.
+        plan = replace(plan, look_again_in=ASK_AGAIN)
     if s.world.me.deleting_since:
         return replace(plan, final=True)
     return replace(plan, look_again_at=when(plan.look_again_at, boundary(s)))
@@ -75,7 +79,7 @@ def being_deleted(s: Situation) -> Plan | None:
         listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.children) or "the Machine"
         message = f"Gave up waiting for {listed}; it is left behind."
         return Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
-    plan = _plan(Phase.SHUTTING_DOWN, removal)
+    plan = plan_of(Phase.SHUTTING_DOWN, removal)
     return replace(plan, look_again_at=when(plan.look_again_at, release))
 
 
@@ -83,11 +87,11 @@ def kill_switch(s: Situation) -> Plan | None:
     """Remove at once: no grace, no drain, neither ours nor CAPI's."""
     if not s.intent.kill_switch:
         return None
-    if not s.world.children:
+    if not s.world.children and not s.world.machine_unseen:
         message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
         return Plan(Phase.TERMINATED, "KillSwitch", message)
     removal = remove(s, at_once=True, why="the kill switch is on")
-    return replace(_plan(Phase.TERMINATED, removal), reason="Terminating")
+    return replace(plan_of(Phase.TERMINATED, removal), reason="Terminating")
 
 
 def disabled(s: Situation) -> Plan | None:
@@ -101,7 +105,7 @@ def disabled(s: Situation) -> Plan | None:
     finishing = s.world.children and (machine.leaving if machine else s.shutdown_started is not None)
     if finishing:
         removal = remove(s, at_once=False, why="a deletion under way is finished")
-        return replace(_plan(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
+        return replace(plan_of(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
     return Plan(Phase.DISABLED, "Disabled", message, actions=uncordon(s.world))
 
 
@@ -118,7 +122,7 @@ def cluster_missing(s: Situation) -> Plan | None:
     if not s.world.children:
         return Plan(Phase.INACTIVE, reason, f"{message} Nothing is created without its Cluster.", problem=s.open)
     removal = remove(s, at_once=False, why=message.rstrip("."))
-    plan = _plan(Phase.SHUTTING_DOWN, removal)
+    plan = plan_of(Phase.SHUTTING_DOWN, removal)
     return replace(plan, reason=reason, message=f"{message} {removal.message}")
 
 
@@ -155,8 +159,8 @@ def inside_window(s: Situation) -> Plan | None:
 
 def outside_window(s: Situation) -> Plan:
     """Remove the machine, or wait for the next window."""
-    if s.world.children:
-        return _plan(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
+    if s.world.children or s.world.machine_unseen:
+        return plan_of(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
     if s.intent.spec is None:
         return _invalid(s, _problems(s.intent))
     opens = boundary(s)
@@ -175,19 +179,6 @@ RULES: Final[tuple[Rule, ...]] = (
     inside_window,
     outside_window,
 )
-
-
-def _plan(phase: Phase, removal: Removal) -> Plan:
-    return Plan(
-        phase=phase,
-        reason=removal.reason,
-        message=removal.message,
-        actions=removal.actions,
-        look_again_at=removal.look_again_at,
-        look_again_in=removal.look_again_in,
-        shutdown=removal.shutdown,
-        drain=removal.drain,
-    )
 
 
 def _problems(intent: Intent) -> str:

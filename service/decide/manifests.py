@@ -47,12 +47,31 @@ def creations(spec: ScheduledMachineSpec, world: World) -> tuple[Create, ...]:
     """What is missing, in the order in which it must come: the Machine points at the other two."""
     assert world.contract is not None, "decide asks for CAPI first"  # noqa: S101 - narrows the type
     assert world.cluster is not None, "decide asks for the Cluster first"  # noqa: S101
-    bootstrap = _provided(Role.BOOTSTRAP, spec.bootstrap_spec, spec, world.me)
-    infrastructure = _provided(Role.INFRASTRUCTURE, spec.infrastructure_spec, spec, world.me)
-    wanted = {Role.BOOTSTRAP: bootstrap, Role.INFRASTRUCTURE: infrastructure}
+    wanted = _parts(spec, world.me)
     if world.machine is None:
-        wanted[Role.MACHINE] = _machine(spec, world.me, world.cluster, world.contract, (bootstrap, infrastructure))
+        parts = wanted[Role.BOOTSTRAP], wanted[Role.INFRASTRUCTURE]
+        wanted[Role.MACHINE] = _machine(spec, world.me, world.cluster, world.contract, parts)
     return tuple(Create(role=role, manifest=body) for role, body in wanted.items() if world.child(role) is None)
+
+
+def outdated(spec: ScheduledMachineSpec, world: World) -> tuple[Child, ...]:
+    """Our bootstrap and infrastructure objects that were made from other specs than these."""
+    seen = ((world.child(role), body) for role, body in _parts(spec, world.me).items())
+    return tuple(child for child, body in seen if child is not None and child.ours and not made_from(child, body))
+
+
+def made_from(child: Child, body: Mapping[str, Any]) -> bool:
+    """Whether an object is what its manifest makes; where its maker left no note of the spec, its kind must do."""
+    group = child.api_version.partition("/")[0], body["apiVersion"].partition("/")[0]
+    if group[0] != group[1] or child.kind != body["kind"]:
+        return False
+    noted = child.annotations.get(names.ANNOTATION_SPEC_HASH)
+    return noted in (None, body["metadata"]["annotations"][names.ANNOTATION_SPEC_HASH])
+
+
+def _parts(spec: ScheduledMachineSpec, me: Identity) -> dict[Role, dict[str, Any]]:
+    wanted = {Role.BOOTSTRAP: spec.bootstrap_spec, Role.INFRASTRUCTURE: spec.infrastructure_spec}
+    return {role: _provided(role, provider, spec, me) for role, provider in wanted.items()}
 
 
 def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me: Identity) -> dict[str, Any]:
@@ -63,6 +82,7 @@ def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me
             "name": child_name(me.name, role),
             "namespace": me.namespace,
             "labels": owned_labels(spec, me),
+            "annotations": {names.ANNOTATION_SPEC_HASH: _digest(_envelope(provider))},
             "ownerReferences": [_owned_by(me, controller=False)],
         },
         "spec": provider.spec,
@@ -129,7 +149,8 @@ def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
         return None
     child, wanted = machine.child, template.on_machine(spec, machine.child.annotations)
     labels = _missing({**wanted.labels, **owned_labels(spec, world.me)}, child.labels)
-    body: dict[str, Any] = _metadata(labels, _missing(wanted.annotations, child.annotations))
+    annotations = {**wanted.annotations, **contracts.drained_again(child.annotations)}
+    body: dict[str, Any] = _metadata(labels, _missing(annotations, child.annotations))
     late = contracts.at_least_a_second(spec.node_drain_timeout)
     if (machine.drain_seconds, machine.detach_seconds) != (late, late):
         body["spec"] = contracts.timeouts(contract, timedelta(seconds=late), timedelta(seconds=late))

@@ -103,6 +103,7 @@ class RecordRemediation:
 
     count: int
     at: datetime
+    machine_uid: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def _force_drain(world: World) -> tuple[Action, ...]:
     machine = world.our_machine
     if machine is None or machine.leaving or not machine.node_name or not machine.provider_id:
         return ()
-    if world.workload is not None and not world.workload.reachable:
+    if world.workload is not None and not world.workload.reachable and world.node is None:
         return ()
     return (ForceDrain(node=machine.node_name, provider_id=machine.provider_id),)
 

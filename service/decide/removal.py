@@ -9,20 +9,20 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from crds import names
+from crds.status import Phase
 from service.decide import contracts
-from service.decide.drain import PODS_NOT_LISTED, Drain, drain
+from service.decide.drain import Drain, drain
 from service.decide.phases import node_is_ours
-from service.decide.plan import Action, Cordon, Delete, Evict, Patch, RecordShutdown
+from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon
 from service.decide.situation import Situation
 from service.decide.world import Machine, World
 
 ASK_AGAIN: Final = timedelta(seconds=5)
-"""Pause between two attempts at evictions that a budget refuses; nothing tells when it will allow them."""
+"""Pause before asking again where nothing tells when the answer changes, as with a budget that refuses evictions."""
 LOOK_AGAIN: Final = timedelta(seconds=1)
 """Pause while evicted pods are terminating."""
 PODS_NAMED: Final = 3
 _UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
-_EXCLUDE: Final = {names.ANNOTATION_EXCLUDE_DRAIN: "true", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,20 @@ class Removal:
     look_again_in: timedelta | None = None
     shutdown: datetime | None = None
     drain: Drain | None = None
+
+
+def plan_of(phase: Phase, removal: Removal) -> Plan:
+    """The plan that takes these steps."""
+    return Plan(
+        phase=phase,
+        reason=removal.reason,
+        message=removal.message,
+        actions=removal.actions,
+        look_again_at=removal.look_again_at,
+        look_again_in=removal.look_again_in,
+        shutdown=removal.shutdown,
+        drain=removal.drain,
+    )
 
 
 def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
@@ -112,21 +126,19 @@ def _nothing_to_drain(world: World, machine: Machine) -> bool:
 def _wait_for_workload(s: Situation) -> Removal:
     workload = s.world.workload
     detail = workload.message if workload else "not connected yet"
-    # One question that went wrong: ask again. That a whole cluster comes back is told by its watch.
-    again = ASK_AGAIN if workload and workload.reason == PODS_NOT_LISTED else None
     return Removal(
         reason="WorkloadClusterUnreachable",
         message=f"Cannot drain: the workload cluster is unreachable ({detail}). "
         f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same.",
+        actions=_cordon(s.world),
         look_again_at=s.drain_deadline,
-        look_again_in=again,
     )
 
 
 def _drain(s: Situation, machine: Machine, why: str) -> Removal:
     node = s.world.node
     assert node is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    cordon = () if node.unschedulable else (Cordon(node=node.name, uid=node.uid),)
+    cordon = _cordon(s.world)
     if s.world.pods is None:
         # Pods are looked at only once the shutdown stands in the status, so right after this plan.
         return Removal("Draining", f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
@@ -143,6 +155,21 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
         look_again_in=LOOK_AGAIN,
         drain=state,
     )
+
+
+def _cordon(world: World) -> tuple[Action, ...]:
+    node = world.node
+    if node is None or node.unschedulable or not node_is_ours(world):
+        return ()
+    return (Cordon(node=node.name, uid=node.uid),)
+
+
+def uncordon(world: World) -> tuple[Action, ...]:
+    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before."""
+    node = world.node
+    if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
+        return ()
+    return (Uncordon(node=node.name, uid=node.uid),)
 
 
 def _terminating(state: Drain) -> str:
@@ -170,14 +197,19 @@ def _delete_machine(
 def _bound_waits(s: Situation, machine: Machine, left: timedelta) -> Patch | None:
     assert s.world.contract is not None, "a Machine was seen, so CAPI is there"  # noqa: S101 - narrows the type
     drain_left = min(left, s.drain_deadline - s.now)
-    spec = contracts.timeouts(s.world.contract, drain_left, left)
     seconds = contracts.at_least_a_second(drain_left), contracts.at_least_a_second(left)
-    return None if seconds == (machine.drain_seconds, machine.detach_seconds) else _patch(machine, {"spec": spec})
+    body: dict[str, Any] = {}
+    if seconds != (machine.drain_seconds, machine.detach_seconds):
+        body["spec"] = contracts.timeouts(s.world.contract, drain_left, left)
+    again = contracts.drained_again(machine.child.annotations)
+    if again:
+        body["metadata"] = {"annotations": again}
+    return _patch(machine, body) if body else None
 
 
 def _exclude_drain(machine: Machine) -> Patch | None:
     """Tell CAPI not to wait for pods and volumes at all."""
-    missing = {key: value for key, value in _EXCLUDE.items() if key not in machine.child.annotations}
+    missing = {key: value for key, value in contracts.UNDRAINED.items() if key not in machine.child.annotations}
     return _patch(machine, {"metadata": {"annotations": missing}}) if missing else None
 
 

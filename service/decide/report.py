@@ -45,7 +45,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         message=one_line(explain(plan, outcome), MESSAGE_MAX),
         in_schedule=s.open if s.intent.schedule else None,
         conditions=conditions(s, plan, outcome),
-        machine_phase=machine_phase(world),
+        machine_phase=before.machine_phase if world.machine_unseen else machine_phase(world),
         machine_ref=_machine_ref(world),
         bootstrap_ref=_ref(world, Role.BOOTSTRAP),
         infrastructure_ref=_ref(world, Role.INFRASTRUCTURE),
@@ -108,8 +108,8 @@ def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> d
 
 
 def _remediation(before: ScheduledMachineStatus, outcome: Outcome) -> Remediation | None:
-    recorded = (action for action in outcome.done if isinstance(action, RecordRemediation))
-    return next((Remediation(count=one.count, at=one.at) for one in recorded), before.remediation)
+    done = next((action for action in outcome.done if isinstance(action, RecordRemediation)), None)
+    return Remediation(count=done.count, at=done.at, machine_uid=done.machine_uid) if done else before.remediation
 
 
 def _is_new(world: World) -> bool:
@@ -137,6 +137,8 @@ def _reference(child: Child) -> ObjectReference:
 
 def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | None:
     machine, before = world.our_machine, world.status.node_ref
+    if world.machine_unseen:
+        return before
     if machine is None:
         # A reclaim under way must know the Node again by its uid, to take the request off it.
         return before if world.status.reclaim is not None and not plan.reclaimed else None
@@ -174,13 +176,13 @@ def _last_reclaim(s: Situation, plan: Plan) -> PastReclaim | None:
 def _provider_id(world: World) -> str | None:
     machine = world.our_machine
     if machine is None:
-        return None
+        return world.status.provider_id if world.machine_unseen else None
     return world.status.provider_id if contradiction(world) else machine.provider_id
 
 
 def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, ...]:
     if world.our_machine is None:
-        return ()
+        return world.status.applied_node_taints if world.machine_unseen else ()
     failed = outcome.trouble is not None and isinstance(outcome.trouble.action, ApplyTaints)
     skipped = any(isinstance(action, ApplyTaints) for action in plan.actions) and not outcome.did(ApplyTaints)
     if plan.taints is not None and not failed and not skipped:

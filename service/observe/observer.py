@@ -89,8 +89,9 @@ class Observer:
             return world
         key = Key(subject.key.namespace, child_name(subject.key.name, role))
         raw = informer.get(key)
-        if raw is None and views.recorded_uid(role, subject.status):
-            # A label that somebody took off must not look like a deletion.
+        # What belongs to a Machine is taken away only if there is really none, also if it was never written down.
+        parts = role is Role.MACHINE and world.children
+        if raw is None and (parts or views.recorded_uid(role, subject.status)):
             raw = await self._asked(informer, key)
         return _having(world, subject, role, informer.resource, raw) if raw is not None else world
 
@@ -262,7 +263,7 @@ class Observer:
             listed = await self.workload_client(subject).list(PODS, fields=f"spec.nodeName={world.node.name}")
         except KubeError as error:
             down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
-            return replace(world, workload=down, node=None)
+            return replace(world, workload=down)  # the Node was seen: what needs no pods can be done
         return replace(world, pods=tuple(views.pod(raw) for raw in listed))
 
 

@@ -16,7 +16,7 @@ from service.clock import SystemClock
 from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
-from service.decide.world import Pod, Taint
+from service.decide.world import Pod, Role, Taint
 from service.kube.discovery import Discovery
 from service.kube.errors import Unavailable
 from service.kube.resource import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
@@ -28,7 +28,7 @@ from service.observe.watches import Hooks, Watches
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.e2e.pods import BUDGETS, is_going
-from tests.service.decide.builders import world
+from tests.service.decide.builders import identity, world
 from tests.waiting import running
 from tests.watching import until as until_object
 
@@ -57,6 +57,7 @@ class Hands:
         watches = Watches(client, Discovery(client), ignore)
         observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, SystemClock())
         self.performer = Performer(client, observer)
+        self.world = world(me=identity(namespace=namespace, uid="my-uid"))
         raw = machine("desk")
         raw["metadata"] |= {"namespace": namespace, "uid": "my-uid", "resourceVersion": "1"}
         key = Key(namespace, "desk")
@@ -64,7 +65,7 @@ class Hands:
 
     async def do(self, *planned):
         _, outcome = await self.performer.perform(
-            self.subject, world(), Plan(Phase.ACTIVE, "Reason", "message", actions=planned)
+            self.subject, self.world, Plan(Phase.ACTIVE, "Reason", "message", actions=planned)
         )
         return outcome
 
@@ -95,6 +96,27 @@ async def hands(small_cluster, client, namespace):
 def cordon(node, **changes):
     metadata = {**node["metadata"], **changes}
     return actions.Cordon(node=metadata["name"], uid=metadata["uid"])
+
+
+# Children
+
+
+def bootstrap(made_from):
+    owner = {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": "desk", "uid": "my-uid"}
+    notes = {names.ANNOTATION_SPEC_HASH: made_from}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "desk-bootstrap", "annotations": notes, "ownerReferences": [owner]},
+        "spec": {"podSelector": {}},
+    }
+
+
+@pytest.mark.parametrize(("made_from", "taken"), [("this", True), ("another", False)])
+async def test_an_object_that_is_there_already_is_taken_only_if_it_was_made_from_the_same_spec(hands, made_from, taken):
+    await hands.do(actions.Create(Role.BOOTSTRAP, bootstrap(made_from)))
+    again = await hands.do(actions.Create(Role.BOOTSTRAP, bootstrap("this")))
+    assert (len(again.done), again.interrupted) == ((1, False) if taken else (0, True))
 
 
 # Nodes
@@ -141,6 +163,16 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
     stored = (await client.get(NODES, name))["spec"]["taints"]
     assert theirs in stored
     assert {"key": "example.com/spot", "effect": "NoSchedule", "value": "yes"} in stored
+
+
+async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_the_node(client, hands, node):
+    name, wrong = node["metadata"]["name"], Taint("no key!", "NoSchedule")
+    await hands.do(cordon(node))
+    version = (await client.get(NODES, name))["metadata"]["resourceVersion"]
+    uncordon = actions.Uncordon(node=name, uid=node["metadata"]["uid"])
+    outcome = await hands.do(actions.ApplyTaints(name, version, (wrong,), (wrong,)), uncordon)
+    assert (outcome.done, type(outcome.trouble.action)) == ((uncordon,), actions.ApplyTaints)
+    assert "unschedulable" not in (await client.get(NODES, name))["spec"]
 
 
 async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_said(client, namespace, node):

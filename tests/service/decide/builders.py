@@ -13,6 +13,7 @@ from crds.providers import DEFAULT_POLICY
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import NodeReference, ObjectReference, ScheduledMachineStatus
 from service.decide import manifests
+from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent, valid
 from service.decide.situation import Situation
 from service.decide.world import (
@@ -70,7 +71,11 @@ def raw_spec(**changes: Any) -> dict[str, Any]:
 
 
 def spec(**changes: Any) -> ScheduledMachineSpec:
-    return ScheduledMachineSpec.parse(raw_spec(**changes))
+    return spec_of(raw_spec(**changes))
+
+
+def spec_of(raw: dict[str, Any]) -> ScheduledMachineSpec:
+    return ScheduledMachineSpec.parse(raw)
 
 
 def intent(**changes: Any) -> Intent:
@@ -192,6 +197,7 @@ def taint(key: str = "workload", value: str = "batch", effect: str = "NoSchedule
 
 CONNECTED = Workload(reachable=True)
 DISCONNECTED = Workload(reachable=False, reason="Unreachable", message="connection refused")
+UNLISTED = Workload(reachable=False, reason=PODS_NOT_LISTED, message="too many requests")
 
 
 def status(**fields: Any) -> ScheduledMachineStatus:

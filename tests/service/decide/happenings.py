@@ -7,7 +7,7 @@ from typing import Any
 
 from crds import names
 from service.decide import plan as actions
-from service.decide.world import Role
+from service.decide.world import Contract, Role
 from tests.service.decide import builders
 from tests.service.decide.simulation import Simulation, merge
 
@@ -146,6 +146,10 @@ RARE: dict[str, Happening] = {
     "shorter grace": partial(edit, {"gracefulShutdownTimeout": "2m"}),
     "shorter drain": partial(edit, {"nodeDrainTimeout": "1m"}),
     "other provider spec": partial(edit, {"bootstrapSpec": {**builders.SPEC["bootstrapSpec"], "spec": {}}}),
+    "other bootstrap kind": partial(
+        edit, {"bootstrapSpec": {**builders.SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
+    ),
+    "other host": partial(edit, {"infrastructureSpec": {**builders.SPEC["infrastructureSpec"], "spec": {"port": 22}}}),
     "taint batch": partial(edit, tainted("batch")),
     "taint ml": partial(edit, tainted("ml")),
     "no taints": partial(edit, tainted()),
@@ -170,8 +174,12 @@ RARE: dict[str, Happening] = {
     "Cluster deleting": partial(setting, "cluster", builders.cluster(deleting=True)),
     "Cluster paused": partial(setting, "cluster", builders.cluster(paused=True)),
     "Cluster back": partial(setting, "cluster", builders.cluster()),
+    "CAPI is not served": partial(setting, "contract", None),
+    "CAPI is served": partial(setting, "contract", Contract.V1BETA2),
     "unreachable": partial(setting, "reachable", False),
     "reachable": partial(setting, "reachable", True),
+    "pods cannot be listed": partial(setting, "pods_listed", False),
+    "pods can be listed": partial(setting, "pods_listed", True),
     "Node not ready": partial(node, {"ready": False}),
     "Node ready": partial(node, {"ready": True}),
     "Node registers again": partial(node, {"uid": "again", "taints": (), "annotations": {}, "unschedulable": False}),

@@ -2,6 +2,7 @@
 
 from crds.status import Condition, Phase, ScheduledMachineStatus
 from service.decide import plan as actions
+from service.decide.drain import pods_unknown
 from service.decide.phases import machine_failure, node_is_ours
 from service.decide.plan import Action, Plan
 from service.decide.reclaim import in_force
@@ -27,6 +28,10 @@ def check_plan(sim: Simulation, plan: Plan) -> None:
     if undisturbed(sim):
         assert not _any(plan, TAKES_AWAY), "nobody is moved after a cancellation or inside an undisturbed window"
         assert Role.MACHINE not in _deleted(plan), "nothing is deleted inside an undisturbed window"
+    if pods_unknown(world):
+        assert plan.drain is None, "nobody can tell whether the Node is empty"
+        assert not _any(plan, actions.Evict)
+        assert plan.look_again_in is not None, "nothing else tells when the pods can be listed"
     if _any(plan, actions.ReleaseFinalizer):
         assert sim.deleting_since is not None
 
@@ -67,6 +72,8 @@ def check_action(seen: World, action: Action) -> None:
 def check_pass(sim: Simulation, before: ScheduledMachineStatus, last: Pass) -> None:
     _check_explains(last)
     _check_existence(sim, last)
+    if last.world.machine_unseen:
+        assert _known(last.status) == _known(before), "what cannot be seen does not change"
     _check_conditions(before, last.status)
 
 
@@ -96,14 +103,26 @@ def _check_existence(sim: Simulation, last: Pass) -> None:
             assert not sim.intent.enabled
         case Phase.TERMINATED:
             assert sim.intent.kill_switch
-            assert (last.plan.reason == "Terminating") == bool(last.world.children)
+            assert (last.plan.reason == "Terminating") == bool(last.world.children or last.world.machine_unseen)
         case Phase.EMERGENCY_REMOVE:
             assert last.status.reclaim is not None
         case Phase.SHUTTING_DOWN:
-            assert world.children or sim.deleting_since is not None
+            assert world.children or world.machine_unseen or sim.deleting_since is not None
         case Phase.ERROR:
             assert last.plan.problem or last.outcome.trouble
-    assert (last.status.machine_phase is not None) == (world.our_machine is not None)
+    if not world.machine_unseen:
+        assert (last.status.machine_phase is not None) == (world.our_machine is not None)
+
+
+def _known(status: ScheduledMachineStatus) -> tuple[object, ...]:
+    """What is known of a Machine."""
+    return (
+        status.machine_ref,
+        status.machine_phase,
+        status.node_ref,
+        status.provider_id,
+        status.applied_node_taints,
+    )
 
 
 def _check_conditions(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from crds import names
 from crds.status import Remediation, ScheduledMachineStatus
-from service.decide import contracts, equipment, taints
+from service.decide import contracts, equipment, manifests, taints
 from service.decide import plan as actions
 from service.decide.drain import must_leave
 from service.decide.events import notices
@@ -37,7 +37,7 @@ from service.decide.world import (
     World,
 )
 from tests.service.decide import builders
-from tests.service.decide.builders import CONNECTED, DISCONNECTED, MORNING, PROVIDER_ID
+from tests.service.decide.builders import CONNECTED, DISCONNECTED, MORNING, PROVIDER_ID, UNLISTED
 
 Raw = dict[str, Any]
 
@@ -80,6 +80,8 @@ class Simulation:
     node_stays: bool = False
     """Whether the Node outlives its Machine."""
     reachable: bool = True
+    pods_listed: bool = True
+    """Whether the workload cluster says which pods a Node has."""
     finalized: bool = False
     deleting_since: datetime | None = None
     paused: bool = False
@@ -124,6 +126,7 @@ class Simulation:
         done: list[Action] = []
         blockers: list[Blocker] = []
         left: list[Action] = []
+        trouble: Trouble | None = None
         for action in plan.actions:
             if crash_after is not None and len(done) >= crash_after:
                 raise Crash
@@ -132,13 +135,16 @@ class Simulation:
                 left.append(action)
                 continue
             if fails:
-                return Outcome(tuple(done), Trouble(action, "Forbidden", "the API server says no"), tuple(blockers))
+                trouble = Trouble(action, "Forbidden", "the API server says no")
+                if isinstance(action, actions.ApplyTaints):
+                    continue
+                break
             self.log.append((replace(world, status=self.status, me=self.me), action))
             blockers += self._do(action)
             done.append(action)
-        if crash_after is not None:
+        if crash_after is not None and trouble is None:
             raise Crash
-        return Outcome(tuple(done), None, tuple(blockers), left=tuple(left))
+        return Outcome(tuple(done), trouble, tuple(blockers), left=tuple(left))
 
     # What it sees
 
@@ -160,7 +166,7 @@ class Simulation:
             me=self.me,
             status=self.status,
             contract=self.contract,
-            cluster=self.cluster,
+            cluster=self.cluster if self.contract else None,
             bootstrap=self._child(Role.BOOTSTRAP),
             infrastructure=self._child(Role.INFRASTRUCTURE),
             machine=self._machine(),
@@ -172,7 +178,9 @@ class Simulation:
             return replace(seen, workload=self._workload(), node=self._asking_node()) if self.status.reclaim else seen
         node = self.node if self.reachable else None
         draining = self.status.shutdown_started_at is not None and not ours.leaving and node is not None
-        seen = replace(seen, workload=self._workload(), node=node, pods=tuple(self.pods) if draining else None)
+        seen = replace(seen, workload=self._workload(), node=node)
+        if draining:
+            seen = replace(seen, pods=tuple(self.pods)) if self.pods_listed else replace(seen, workload=UNLISTED)
         agent = ReclaimAgent(commands=self.agent_config) if equipment.wanted(self.intent, seen) else None
         return replace(seen, reclaim_agent=agent)
 
@@ -243,6 +251,11 @@ class Simulation:
 
     def _create(self, role: Role, manifest: Any) -> None:
         assert role not in self.objects, f"a second {role} object"
+        if role is Role.MACHINE:
+            refs = manifest["spec"]["bootstrap"]["configRef"], manifest["spec"]["infrastructureRef"]
+            there = self.objects[Role.BOOTSTRAP], self.objects[Role.INFRASTRUCTURE]
+            assert [ref["kind"] for ref in refs] == [raw["kind"] for raw in there], "it points at what is not there"
+            assert manifests.outdated(builders.spec_of(self.spec), self.world()) == (), "it gets what was edited since"
         self.uids += 1
         raw = deepcopy(dict(manifest))
         raw["metadata"]["uid"] = f"uid-{self.uids}"
@@ -376,8 +389,8 @@ def recorded(action: actions.RecordShutdown | actions.RecordRemediation | action
     match action:
         case actions.RecordShutdown(started_at=started):
             return {"shutdown_started_at": started}
-        case actions.RecordRemediation(count=count, at=at):
-            return {"remediation": Remediation(count=count, at=at)}
+        case actions.RecordRemediation(count=count, at=at, machine_uid=uid):
+            return {"remediation": Remediation(count=count, at=at, machine_uid=uid)}
         case actions.RecordReclaim(reclaim=asked):
             return {"reclaim": asked}
 

@@ -3,18 +3,15 @@ from datetime import timedelta
 import pytest
 
 from crds import names
-from crds.status import Phase, Remediation
-from service.decide import contracts
+from crds.status import Phase
 from service.decide import plan as actions
-from service.decide.activation import pause_after
 from service.decide.lifecycle import decide
 from service.decide.manifests import spec_hash
 from service.decide.plan import Plan
 from service.decide.taints import write_note
-from service.decide.world import Contract, HostConflict, Role
+from service.decide.world import HostConflict, Role
 from tests.service.decide.builders import (
     DISCONNECTED,
-    FAILURE,
     GRACE,
     MINUTE,
     MORNING,
@@ -22,12 +19,14 @@ from tests.service.decide.builders import (
     SPEC,
     child,
     cordoned_node,
+    draining_world,
     identity,
     intent,
     leaving_world,
     machine,
     new_machine,
     node,
+    pod,
     running_status,
     running_world,
     status,
@@ -114,6 +113,14 @@ def test_a_single_child_that_is_leaving_is_waited_for_too(role):
     assert (plan.reason, plan.actions) == ("WaitingForPreviousMachine", ())
 
 
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+@pytest.mark.parametrize("state", [{"leaving": True}, {"ours": False}], ids=["leaving", "foreign"])
+def test_a_shutdown_is_cancelled_although_something_beside_the_machine_keeps_it_from_being_right(role, state):
+    seen = draining_world(pod(), since=OPENS - MINUTE, **{str(role): child(role, **state)})
+    plan = decide(intent(), seen, OPENS)
+    assert (kinds(plan), plan.shutdown) == (["Uncordon"], None)
+
+
 def test_objects_of_a_machine_that_is_gone_are_cleared_up_before_a_new_one_is_made():
     plan = decide(intent(), running_world(machine=None, node=None), MORNING)
     assert (plan.phase, plan.reason) == (Phase.PENDING, "WaitingForPreviousMachine")
@@ -128,12 +135,41 @@ def test_leftovers_are_cleared_up_although_some_of_them_are_leaving_already():
 def test_a_machine_that_cannot_be_seen_is_not_gone():
     plan = decide(intent(), world(status=running_status(), contract=None, cluster=None), MORNING)
     assert (plan.reason, plan.actions) == ("CAPINotInstalled", ())
+    assert "cannot be seen" in plan.message
 
 
 def test_that_a_machine_is_gone_is_stored_before_a_new_one_is_made():
     plan = decide(intent(), world(status=running_status()), MORNING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "MachineGone", ())
     assert plan.look_again_in == timedelta(0)
+
+
+# Edits before there is a Machine
+
+PARTS = (Role.BOOTSTRAP, Role.INFRASTRUCTURE)
+OTHER_KIND = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "old"),
+    [(OTHER_KIND, [Role.BOOTSTRAP]), (EDITED, [Role.INFRASTRUCTURE]), ({**OTHER_KIND, **EDITED}, PARTS)],
+)
+def test_what_was_made_before_an_edit_goes_before_a_machine_can_point_at_it(edit, old):
+    plan = decide(intent(**edit), world(**{str(role): child(role) for role in PARTS}), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "WaitingForPreviousMachine")
+    assert kinds(plan) == ["Delete"] * len(old)
+    assert [action.role for action in plan.actions if isinstance(action, actions.Delete)] == list(old)
+
+
+def test_what_was_made_for_another_host_goes_although_the_new_host_is_taken():
+    seen = world(infrastructure=child(Role.INFRASTRUCTURE), host_conflict=HostConflict("team", "other"))
+    assert kinds(decide(intent(**EDITED), seen, MORNING)) == ["Delete"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_once_there_is_a_machine_nothing_beside_it_is_made_anew(ours):
+    seen = running_world(machine=new_machine(of={"ours": ours}), node=None, status=status())
+    assert decide(intent(**{**OTHER_KIND, **EDITED}), seen, MORNING).actions == ()
 
 
 # One host, two ScheduledMachines
@@ -154,63 +190,6 @@ def test_the_other_on_the_host_is_not_named_across_namespaces():
 def test_a_conflict_does_not_touch_a_machine_that_exists():
     plan = decide(intent(), running_world(host_conflict=HostConflict("team", "other")), MORNING)
     assert (plan.phase, plan.actions) == (Phase.ACTIVE, ())
-
-
-# Failed Machine
-
-
-def test_a_failed_machine_is_left_alone_inside_its_window_and_its_message_passed_on():
-    plan = decide(intent(), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
-    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, FAILURE.reason, (), True)
-    assert plan.message == FAILURE.message
-
-
-def test_a_failed_machine_is_replaced_on_a_spec_edit():
-    plan = decide(intent(**EDITED), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
-    assert (plan.phase, plan.reason) == (Phase.PENDING, "SpecEdited")
-    assert kinds(plan)[-1] == "Delete"
-
-
-def test_a_healthy_machine_is_not_replaced_on_a_spec_edit():
-    assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
-
-
-def test_a_failed_machine_is_removed_at_the_end_of_the_window():
-    failed = running_world(machine=machine(failure=FAILURE, infrastructure_ready=False))
-    assert decide(intent(), failed, OPENS + timedelta(hours=9)).phase is Phase.SHUTTING_DOWN
-
-
-# MachineHealthCheck
-
-
-def sick(**fields):
-    return running_world(machine=machine(remediation_requested=True), status=running_status(**fields))
-
-
-def test_a_machine_that_a_health_check_marked_is_deleted_and_that_is_stored_first():
-    plan = decide(intent(), sick(), MORNING)
-    assert (plan.phase, plan.reason) == (Phase.PENDING, "Remediating")
-    assert plan.actions[:2] == (actions.RecordRemediation(1, MORNING), actions.RecordShutdown(MORNING))
-    assert kinds(plan)[-1] == "Delete"
-
-
-def test_a_machine_that_a_health_check_marked_is_drained_by_capi_within_the_grace():
-    plan = decide(intent(gracefulShutdownTimeout="2m"), sick(), MORNING)
-    patch = next(action for action in plan.actions if isinstance(action, actions.Patch))
-    bounds = contracts.timeouts(Contract.V1BETA2, 2 * MINUTE, 2 * MINUTE)["deletion"]
-    assert patch.body == {"spec": {"deletion": bounds}}
-
-
-@pytest.mark.parametrize(("count", "minutes"), [(1, 10), (2, 20), (3, 40), (9, 320), (50, 320)])
-def test_replacements_grow_rarer(count, minutes):
-    assert pause_after(count) == minutes * MINUTE
-    recent = sick(remediation=Remediation(count=count, at=MORNING))
-    due = MORNING + minutes * MINUTE
-    early = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due - MINUTE)
-    assert (early.phase, early.reason, early.actions) == (Phase.ERROR, "RemediationPaused", ())
-    assert early.look_again_at == due
-    late = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due)
-    assert late.actions[0] == actions.RecordRemediation(count + 1, due)
 
 
 # Progress

@@ -278,3 +278,14 @@ def test_every_condition_carries_the_generation_and_a_message():
 
 def test_there_is_one_condition_of_a_type():
     assert len(told()) == len(conditions(situation(), decide(intent(), running_world(), MORNING), Outcome()))
+
+
+# A Machine that cannot be seen
+
+
+def test_nothing_is_claimed_of_a_machine_that_cannot_be_seen():
+    applied = AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE)
+    seen = world(contract=None, cluster=None, status=running_status(applied_node_taints=(applied,)))
+    conditions = told(seen, of=intent(**TAINTED))
+    assert short(conditions["MachineReady"]) == ("Unknown", "CAPINotInstalled")
+    assert short(conditions["NodeTainted"]) == ("Unknown", "NoNodeYet")

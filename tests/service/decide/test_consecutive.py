@@ -13,12 +13,20 @@ from service.decide.situation import Situation
 from service.decide.world import Role
 from tests.service.decide.builders import CLOSES, EVENING, GRACE, MINUTE, MORNING, OPENS, pod
 from tests.service.decide.happenings import HAPPENINGS
+from tests.service.decide.invariants import condition
 from tests.service.decide.simulation import Crash, Simulation, running
 from tests.service.decide.test_invariants import look, rest
 
 
 def new() -> Simulation:
     return Simulation()
+
+
+def half_made() -> Simulation:
+    sim = Simulation()
+    with pytest.raises(Crash):
+        sim.step(crash_after=3)
+    return sim
 
 
 def provisioning() -> Simulation:
@@ -77,6 +85,7 @@ def settled(sim: Simulation) -> Simulation:
 
 BASES = (
     new,
+    half_made,
     provisioning,
     running_with_taints,
     draining,
@@ -107,14 +116,15 @@ BASES = (
 def expected_phase(sim: Simulation, before: Phase | None) -> Phase:
     """The table, read once more by somebody else."""
     world, intent = sim.world(), sim.intent
-    present = bool(world.children)
+    present = bool(world.children) or world.machine_unseen
+    housed = world.contract is None or (world.cluster is not None and not world.cluster.deleting)
     for applies, phase in (
         (world.paused, before or Phase.PENDING),
         (sim.deleting_since is not None, Phase.SHUTTING_DOWN),
         (intent.kill_switch, Phase.TERMINATED),
         (sim.status.reclaim is not None, Phase.EMERGENCY_REMOVE),
         (not intent.enabled, Phase.DISABLED),
-        (world.cluster is None or world.cluster.deleting, Phase.SHUTTING_DOWN if present else Phase.INACTIVE),
+        (not housed, Phase.SHUTTING_DOWN if present else Phase.INACTIVE),
         (intent.schedule is None, Phase.ERROR),
         (Situation.at(intent, world, sim.now).open, expected_inside(sim)),
         (present, Phase.SHUTTING_DOWN),
@@ -129,7 +139,7 @@ def expected_inside(sim: Simulation) -> Phase:
     world = sim.world()
     if sim.intent.spec is None:
         return Phase.ERROR
-    if any(child.leaving for child in world.children):
+    if world.contract is None or any(child.leaving for child in world.children):
         return Phase.PENDING
     if world.foreign or machine_failure(world):
         return Phase.ERROR
@@ -174,9 +184,7 @@ def test_a_crash_after_any_write_is_made_good_by_looking_again(base):
             look(crashed)
             crashed.settle()
             assert crashed.gone == undisturbed.gone, name
-            if (
-                not crashed.gone and name != "health check"
-            ):  # a replacement that was stored but not begun waits for its next turn
+            if not crashed.gone:
                 assert crashed.status == undisturbed.status, (name, writes)
                 assert crashed.objects == undisturbed.objects
                 assert crashed.node is None or _lasting(crashed) == _lasting(undisturbed)
@@ -199,6 +207,19 @@ def test_a_machine_that_somebody_deletes_inside_the_window_comes_back():
     sim.settle()
     assert sim.status.phase is Phase.ACTIVE
     assert sim.status.machine_ref != first
+
+
+@pytest.mark.parametrize("edit", ["other bootstrap kind", "other host"])
+def test_an_edit_between_the_first_objects_and_the_machine_counts_for_that_machine(edit):
+    sim = half_made()
+    HAPPENINGS[edit](sim)
+    assert sim.settle().plan.reason == "WaitingForPreviousMachine"
+    sim.finish_deletion()
+    sim.settle()
+    assert sim.status.phase is Phase.ACTIVE
+    assert next(one.status for one in sim.status.conditions if one.type == "UpToDate") == "True"
+    assert sim.objects[Role.BOOTSTRAP]["kind"] == sim.spec["bootstrapSpec"]["kind"]
+    assert sim.objects[Role.INFRASTRUCTURE]["spec"] == sim.spec["infrastructureSpec"]["spec"]
 
 
 def test_a_creation_that_fails_after_a_replacement_does_not_undo_what_was_made():
@@ -236,6 +257,31 @@ def test_no_eviction_after_a_cancellation_even_if_the_clock_crosses_the_old_dead
         sim.settle()
         sim.after(GRACE)
     assert not [one for _, one in sim.log[mark:] if isinstance(one, actions.Evict | actions.Delete | actions.Cordon)]
+
+
+@pytest.mark.parametrize("failing", [actions.Delete, actions.RecordShutdown])
+def test_a_replacement_that_stumbles_is_made_as_soon_as_it_can_be_and_counted_once(failing):
+    sim = running()
+    HAPPENINGS["health check"](sim)
+    sim.fails = failing
+    sim.step()
+    sim.fails = None
+    sim.settle()
+    sim.finish_deletion()
+    sim.settle()
+    assert (sim.status.phase, sim.status.remediation.count) == (Phase.ACTIVE, 1)
+    assert sim.told().count("Remediated") == 1
+
+
+def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_agent_away():
+    sim = draining()
+    sim.fails = actions.ApplyTaints
+    for name in ("taint ml", "commands", "always"):
+        HAPPENINGS[name](sim)
+    last = sim.step()
+    assert (sim.node.unschedulable, sim.agent_config) == (False, ("idea",))
+    assert condition(last.status, "NodeTainted").reason == "PatchFailed"
+    assert last.outcome.trouble is not None, "so that it is tried again, ever more rarely"
 
 
 def test_a_cancelled_shutdown_leaves_the_whole_grace_to_the_next():
@@ -289,6 +335,19 @@ def test_a_repeated_kill_and_return_inside_a_window():
         HAPPENINGS["revive"](sim)
         sim.settle()
         assert sim.status.phase is Phase.ACTIVE
+
+
+def test_a_kill_switch_that_is_called_off_in_time_leaves_no_trace():
+    sim = running()
+    before = deepcopy(sim.objects)
+    HAPPENINGS["kill"](sim)
+    sim.fails = actions.Delete
+    sim.step()
+    assert sim.objects != before
+    sim.fails = None
+    HAPPENINGS["revive"](sim)
+    sim.settle()
+    assert (sim.status.phase, sim.objects) == (Phase.ACTIVE, before)
 
 
 def test_the_bases_are_what_they_claim():

@@ -2,11 +2,13 @@
 
 import pytest
 
-from crds.status import Phase
+from crds.status import MachinePhase, Phase
 from service.decide import plan as actions
 from service.decide.events import notices
+from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan
+from service.decide.report import report
 from service.decide.world import Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -17,9 +19,12 @@ from tests.service.decide.builders import (
     SECOND,
     TOMORROW,
     cluster,
+    intent,
+    leaving_world,
     pod,
     raw_spec,
     running_status,
+    situation,
     status,
     taint,
 )
@@ -93,6 +98,16 @@ def test_a_shutdown_interrupted_by_a_pause_is_not_cancelled():
     sim = shutting_down()
     assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
     assert told_by(sim, lambda sim: setattr(sim, "paused", False)) == ["ShutdownStarted"]
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.SHUTTING_DOWN])
+def test_a_pause_while_the_machine_is_being_deleted_cancels_nothing(phase):
+    seen = leaving_world(cluster=cluster(paused=True))
+    seen = seen.having(status=seen.status.model_copy(update={"phase": phase}))
+    plan = decide(intent(), seen, TOMORROW)
+    after = report(situation(TOMORROW, seen=seen), plan, Outcome())
+    assert after.machine_phase is MachinePhase.DELETING
+    assert "ShutdownCancelled" not in [notice.reason for notice in notices(seen.status, after, plan, Outcome())]
 
 
 def test_disable_and_enable():

@@ -8,6 +8,7 @@ from crds.status import Phase
 from service.decide import plan as actions
 from service.decide.lifecycle import RULES, decide
 from service.decide.plan import Plan
+from service.decide.removal import ASK_AGAIN
 from service.decide.world import Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -18,6 +19,7 @@ from tests.service.decide.builders import (
     OPENS,
     SECOND,
     TOMORROW,
+    UNLISTED,
     broken_spec,
     child,
     cluster,
@@ -182,6 +184,12 @@ def test_kill_switch_is_terminating_until_all_children_are_gone():
     assert (done.phase, done.reason, done.actions) == (Phase.TERMINATED, "KillSwitch", ())
 
 
+def test_kill_switch_does_not_claim_to_have_removed_a_machine_that_cannot_be_seen():
+    plan = decide(intent(killSwitch=True), world(contract=None, cluster=None, status=running_status()), MORNING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.TERMINATED, "Terminating", ())
+    assert "nobody can tell whether the Machine is gone" in plan.message
+
+
 def test_kill_switch_is_read_from_an_invalid_spec_too():
     plan = decide(legible(unreadable_spec(killSwitch=True)), running_world(), MORNING)
     assert deleted(plan) == [Role.MACHINE]
@@ -285,6 +293,11 @@ def test_outside_a_window_any_child_of_ours_is_removed(role):
     assert (plan.phase, deleted(plan)) == (Phase.SHUTTING_DOWN, [role])
 
 
+def test_outside_a_window_a_machine_that_cannot_be_seen_is_not_gone():
+    plan = decide(intent(), world(contract=None, cluster=None, status=running_status()), EVENING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.SHUTTING_DOWN, "CAPINotInstalled", ())
+
+
 # 8: outside, nothing exists
 
 
@@ -344,6 +357,33 @@ def test_a_shutdown_is_cancelled_when_the_schedule_is_edited_before_deletion_was
 def test_a_shutdown_is_cancelled_when_a_window_opens():
     plan = decide(intent(), draining_world(pod(), since=OPENS - MINUTE), OPENS)
     assert (plan.phase, kinds(plan)) == (Phase.ACTIVE, ["Uncordon"])
+
+
+# Pods that could not be listed
+
+
+CANCELLED = [
+    pytest.param(intent(), TOMORROW, Phase.ACTIVE, id="a window opens"),
+    pytest.param(intent(**ENABLED_FALSE), EVENING, Phase.DISABLED, id="disabled"),
+]
+
+
+@pytest.mark.parametrize(("edited", "now", "phase"), CANCELLED)
+def test_a_cancelled_shutdown_uncordons_although_the_pods_could_not_be_listed(edited, now, phase):
+    plan = decide(edited, draining_world(workload=UNLISTED, pods=None), now)
+    assert (plan.phase, kinds(plan)) == (phase, ["Uncordon"])
+
+
+@pytest.mark.parametrize(("edited", "now", "phase"), CANCELLED)
+@pytest.mark.parametrize("seen", [cordoned_node(), None], ids=["Node seen", "no Node seen"])
+def test_pods_that_could_not_be_listed_bring_another_look_soon_whatever_the_rule(edited, now, phase, seen):
+    plan = decide(edited, draining_world(workload=UNLISTED, node=seen, pods=None), now)
+    assert (plan.phase, plan.look_again_in) == (phase, ASK_AGAIN)
+
+
+def test_taints_are_kept_although_the_pods_could_not_be_listed():
+    tainted = intent(nodeTaints=[{"key": "workload", "value": "batch", "effect": "NoSchedule"}])
+    assert "ApplyTaints" in kinds(decide(tainted, draining_world(workload=UNLISTED, pods=None), TOMORROW))
 
 
 # Clock

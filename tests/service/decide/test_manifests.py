@@ -112,6 +112,46 @@ def test_the_same_host_is_recognised_whatever_the_order_of_keys_and_the_version(
     assert one == same != other
 
 
+# Objects from before an edit
+
+KIND = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
+GROUP = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "apiVersion": "k0smotron.io/v1beta1"}}
+VERSION = {
+    "infrastructureSpec": {**SPEC["infrastructureSpec"], "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2"}
+}
+HOST = {"infrastructureSpec": {**SPEC["infrastructureSpec"], "spec": {"address": "192.0.2.8"}}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "roles"),
+    [
+        ({}, []),
+        ({"priority": 3, "machineTemplate": {"labels": {"rack": "4"}}}, []),
+        (KIND, [Role.BOOTSTRAP]),
+        (GROUP, [Role.BOOTSTRAP]),
+        (HOST, [Role.INFRASTRUCTURE]),
+        ({**KIND, **HOST}, [Role.BOOTSTRAP, Role.INFRASTRUCTURE]),
+    ],
+)
+def test_an_object_tells_whether_it_was_made_from_the_spec_of_its_role(edit, roles):
+    assert [one.role for one in manifests.outdated(spec(**edit), running_world())] == roles
+
+
+@pytest.mark.parametrize(("edit", "roles"), [(HOST, []), (VERSION, []), (KIND, [Role.BOOTSTRAP])])
+def test_an_object_without_a_note_of_its_spec_is_told_by_its_kind(edit, roles):
+    seen = running_world(**{str(role): child(role, annotations={}) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)})
+    assert [one.role for one in manifests.outdated(spec(**edit), seen)] == roles
+
+
+def test_what_belongs_to_others_is_not_ours_to_call_outdated():
+    assert manifests.outdated(spec(**KIND), running_world(bootstrap=child(Role.BOOTSTRAP, ours=False))) == ()
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_an_object_without_a_note_of_its_spec_is_not_given_one_later(role):
+    assert manifests.repairs(spec(), running_world(**{str(role): child(role, annotations={})})) == ()
+
+
 # Repair
 
 
@@ -140,6 +180,20 @@ def test_labels_and_annotations_of_others_are_left_alone():
 def test_timeouts_that_someone_changed_are_put_right(drain, detach, contract):
     seen = running_world(contract=contract, machine=machine(drain_seconds=drain, detach_seconds=detach))
     assert repair(seen).body == {"spec": contracts.timeouts(contract, GRACE, GRACE)}
+
+
+EXCLUSIONS = (names.ANNOTATION_EXCLUDE_DRAIN, names.ANNOTATION_EXCLUDE_VOLUME_DETACH)
+
+
+def test_a_machine_that_is_wanted_after_all_is_drained_by_capi_again():
+    excluded = {**child(Role.MACHINE).annotations, **dict.fromkeys(EXCLUSIONS, "5spot")}
+    patch = repair(running_world(machine=machine(of={"annotations": excluded})))
+    assert patch.body == {"metadata": {"annotations": dict.fromkeys(EXCLUSIONS)}}
+
+
+def test_that_somebody_else_keeps_capi_from_draining_is_their_affair():
+    excluded = {**child(Role.MACHINE).annotations, **dict.fromkeys(EXCLUSIONS, "true")}
+    assert manifests.repairs(spec(), running_world(machine=machine(of={"annotations": excluded}))) == ()
 
 
 def owners(*kept: tuple[str, bool]) -> tuple[Owner, ...]:

@@ -1,8 +1,9 @@
 import pytest
 
 from crds.status import MachinePhase
-from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
+from service.decide.phases import contradiction, failure_is_certain, machine_failure, machine_phase, node_is_ours
 from tests.service.decide.builders import (
+    DISCONNECTED,
     FAILURE,
     PROVIDER_ID,
     machine,
@@ -48,6 +49,34 @@ def test_a_ready_node_with_ready_infrastructure_outranks_a_sticky_failure():
 )
 def test_a_sticky_failure_counts_without_them(seen):
     assert machine_failure(running_world(**{"machine": machine(failure=FAILURE), **seen})) == FAILURE
+
+
+UNSEEN = ({"workload": None, "node": None}, {"workload": DISCONNECTED, "node": None})
+
+
+@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize(
+    ("told", "phase"), [(MachinePhase.RUNNING, MachinePhase.RUNNING), (MachinePhase.FAILED, MachinePhase.FAILED)]
+)
+def test_while_the_node_cannot_be_looked_at_a_sticky_failure_is_what_the_status_says(unseen, told, phase):
+    seen = running_world(machine=machine(failure=FAILURE), status=running_status(machine_phase=told), **unseen)
+    assert machine_phase(seen) is phase
+    assert not failure_is_certain(seen)
+
+
+@pytest.mark.parametrize("unseen", UNSEEN)
+def test_what_the_status_says_of_an_earlier_machine_says_nothing_of_this_one(unseen):
+    before = running_status(machine_phase=MachinePhase.FAILED)
+    seen = running_world(machine=machine(of={"uid": "new"}, failure=FAILURE), status=before, **unseen)
+    assert machine_failure(seen) is None
+
+
+@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize("changes", [{"node_name": None}, {"infrastructure_ready": False}])
+def test_a_failure_that_no_node_could_outrank_counts_although_none_can_be_seen(unseen, changes):
+    seen = running_world(machine=machine(failure=FAILURE, **changes), status=status(), **unseen)
+    assert machine_failure(seen) == FAILURE
+    assert failure_is_certain(seen)
 
 
 def test_infrastructure_that_is_gone_before_the_host_was_provisioned_is_no_failure():

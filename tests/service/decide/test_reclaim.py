@@ -16,6 +16,7 @@ from tests.service.decide.builders import (
     EVENING,
     MINUTE,
     MORNING,
+    UNLISTED,
     cluster,
     identity,
     intent,
@@ -111,10 +112,11 @@ def test_a_request_counts_only_on_our_own_node(seen):
         (asking(), MORNING, {}),
         (asking(status=running_status(shutdown_started_at=EVENING), node=node(annotations=ASKED)), EVENING, {}),
         (leaving_world(node=node(annotations=ASKED)), MORNING, {}),
+        (asking(status=running_status(shutdown_started_at=EVENING), workload=UNLISTED), EVENING, {}),
         (asking(), MORNING, {"schedule": {"enabled": False}}),
         (asking(cluster=None), MORNING, {}),
     ],
-    ids=["Active", "ShuttingDown", "Pending", "Disabled", "without its Cluster"],
+    ids=["Active", "ShuttingDown", "ShuttingDown, its pods unknown", "Pending", "Disabled", "without its Cluster"],
 )
 def test_it_works_from_every_phase(seen, now, spec):
     plan = decide(intent(**spec), seen, now)
@@ -166,8 +168,8 @@ def test_capi_is_told_not_to_drain_either():
     plan = decide(intent(), under_way(), MORNING)
     (patch,) = [one for one in plan.actions if isinstance(one, actions.Patch)]
     assert patch.body["metadata"]["annotations"] == {
-        names.ANNOTATION_EXCLUDE_DRAIN: "true",
-        names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true",
+        names.ANNOTATION_EXCLUDE_DRAIN: "5spot",
+        names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "5spot",
     }
 
 

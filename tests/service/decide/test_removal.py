@@ -4,11 +4,10 @@ import pytest
 
 from crds import names
 from service.decide import plan as actions
-from service.decide.drain import PODS_NOT_LISTED
 from service.decide.lifecycle import decide
 from service.decide.plan import Plan
 from service.decide.removal import ASK_AGAIN, LOOK_AGAIN
-from service.decide.world import Contract, Role, Workload
+from service.decide.world import Contract, Role
 from tests.service.decide.builders import (
     CLOSES,
     DISCONNECTED,
@@ -16,6 +15,7 @@ from tests.service.decide.builders import (
     GRACE,
     MINUTE,
     SECOND,
+    UNLISTED,
     child,
     draining_world,
     intent,
@@ -28,7 +28,7 @@ from tests.service.decide.builders import (
     world,
 )
 
-EXCLUDED = {names.ANNOTATION_EXCLUDE_DRAIN: "true", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "true"}
+EXCLUDED = {names.ANNOTATION_EXCLUDE_DRAIN: "5spot", names.ANNOTATION_EXCLUDE_VOLUME_DETACH: "5spot"}
 EXCLUDE = {"metadata": {"annotations": EXCLUDED}}
 LATER = CLOSES + 2 * MINUTE
 
@@ -110,10 +110,16 @@ def test_the_node_of_another_host_is_neither_cordoned_nor_drained_when_the_provi
 
 
 def test_pods_that_could_not_be_listed_once_are_asked_for_again_soon():
-    down = Workload(reachable=False, reason=PODS_NOT_LISTED, message="no answer in time")
-    seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=down, node=None)
+    seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=UNLISTED, node=None)
     plan = decide(intent(), seen, LATER)
     assert (plan.reason, plan.look_again_in) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+
+
+def test_a_node_whose_pods_could_not_be_listed_is_cordoned_but_never_taken_for_drained():
+    seen = draining_world(workload=UNLISTED, node=node(), pods=None)
+    waiting, over = decide(intent(), seen, LATER), decide(intent(), seen, CLOSES + GRACE)
+    assert (kinds(waiting), waiting.drain, waiting.look_again_at) == (["Cordon"], None, CLOSES + GRACE)
+    assert [one.undrained for one in deletes(over)] == [True]
 
 
 @pytest.mark.parametrize("workload", [None, DISCONNECTED], ids=["not connected yet", "unreachable"])
@@ -196,6 +202,13 @@ def test_with_nothing_left_of_the_grace_capi_waits_for_neither_pods_nor_volumes(
 def test_the_kill_switch_keeps_capi_from_draining():
     plan = decide(intent(killSwitch=True), running_world(), EVENING)
     assert patches(plan) == [EXCLUDE]
+    assert kinds(plan)[-1] == "Delete"
+
+
+def test_after_a_kill_switch_that_was_called_off_capi_drains_again():
+    stale = machine(of={"annotations": EXCLUDED}, node_name=None)
+    plan = decide(intent(), running_world(machine=stale, node=None), CLOSES)
+    assert patches(plan) == [{"metadata": {"annotations": dict.fromkeys(EXCLUDED)}}]
     assert kinds(plan)[-1] == "Delete"
 
 

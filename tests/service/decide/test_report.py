@@ -57,6 +57,16 @@ def failing(kind: type, seen, of=None, now=MORNING, **fields) -> Outcome:
 # The fields of the seeds
 
 
+@pytest.mark.parametrize("now", [MORNING, EVENING])
+@pytest.mark.parametrize("edit", [{}, {"killSwitch": True}, {"schedule": {"enabled": False}}])
+def test_what_is_known_of_a_machine_stays_while_it_cannot_be_seen(now, edit):
+    applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
+    before = running_status(machine_phase=MachinePhase.RUNNING, applied_node_taints=applied)
+    after = reported(world(contract=None, cluster=None, status=before), now, of=intent(**edit))
+    known = ("machine_ref", "machine_phase", "node_ref", "provider_id", "applied_node_taints")
+    assert {name: getattr(after, name) for name in known} == {name: getattr(before, name) for name in known}
+
+
 def test_every_field_of_a_running_machine_is_maintained():
     told = running(spec={**Simulation().spec, **TAINTED}).status
     assert (told.phase, told.message, told.in_schedule) == (Phase.ACTIVE, "Machine is running as Node node-7.", True)
@@ -197,7 +207,7 @@ def test_last_scheduled_time_is_when_a_machine_was_created():
 
 def test_a_replacement_is_counted_once_it_is_stored():
     seen = running_world(machine=machine(remediation_requested=True))
-    assert reported(seen).remediation == Remediation(count=1, at=MORNING)
+    assert reported(seen).remediation == Remediation(count=1, at=MORNING, machine_uid=seen.machine.child.uid)
     assert reported(seen, outcome=failing(actions.RecordRemediation, seen)).remediation is None
 
 

@@ -1,0 +1,119 @@
+from datetime import timedelta
+
+import pytest
+
+from crds.status import MachinePhase, Phase, Remediation
+from service.decide import contracts
+from service.decide import plan as actions
+from service.decide.lifecycle import decide
+from service.decide.plan import Plan
+from service.decide.replacement import pause_after
+from service.decide.world import Contract, Role
+from tests.service.decide.builders import (
+    DISCONNECTED,
+    FAILURE,
+    MINUTE,
+    MORNING,
+    OPENS,
+    SPEC,
+    child,
+    cordoned_node,
+    intent,
+    machine,
+    new_machine,
+    running_status,
+    running_world,
+)
+
+EDITED = {"infrastructureSpec": {**SPEC["infrastructureSpec"], "spec": {"address": "192.0.2.8"}}}
+
+
+def kinds(plan: Plan) -> list[str]:
+    return [type(action).__name__ for action in plan.actions]
+
+
+# Failed Machine
+
+
+def test_a_failed_machine_is_left_alone_inside_its_window_and_its_message_passed_on():
+    plan = decide(intent(), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, FAILURE.reason, (), True)
+    assert plan.message == FAILURE.message
+
+
+def test_a_failed_machine_is_replaced_on_a_spec_edit():
+    plan = decide(intent(**EDITED), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "SpecEdited")
+    assert kinds(plan)[-1] == "Delete"
+
+
+def test_a_healthy_machine_is_not_replaced_on_a_spec_edit():
+    assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
+
+
+@pytest.mark.parametrize("workload", [None, DISCONNECTED])
+@pytest.mark.parametrize("phase", [MachinePhase.RUNNING, MachinePhase.FAILED])
+def test_a_machine_whose_node_cannot_be_looked_at_is_not_replaced_on_a_spec_edit(workload, phase):
+    sticky = {"machine": machine(failure=FAILURE), "status": running_status(machine_phase=phase)}
+    assert decide(intent(**EDITED), running_world(**sticky, workload=workload, node=None), MORNING).actions == ()
+
+
+@pytest.mark.parametrize("workload", [None, DISCONNECTED])
+def test_a_running_machine_with_a_sticky_failure_stays_active_while_its_node_cannot_be_looked_at(workload):
+    sticky = {"machine": machine(failure=FAILURE), "status": running_status(machine_phase=MachinePhase.RUNNING)}
+    plan = decide(intent(), running_world(**sticky, workload=workload, node=None), MORNING)
+    assert (plan.phase, plan.problem) == (Phase.ACTIVE, False)
+
+
+def test_a_failed_machine_is_removed_at_the_end_of_the_window():
+    failed = running_world(machine=machine(failure=FAILURE, infrastructure_ready=False))
+    assert decide(intent(), failed, OPENS + timedelta(hours=9)).phase is Phase.SHUTTING_DOWN
+
+
+# MachineHealthCheck
+
+
+UNWELL = child(Role.MACHINE).uid
+
+
+def sick(**fields):
+    return running_world(machine=machine(remediation_requested=True), status=running_status(**fields))
+
+
+def test_a_machine_that_a_health_check_marked_is_deleted_and_that_is_stored_first():
+    plan = decide(intent(), sick(), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "Remediating")
+    assert plan.actions[:2] == (actions.RecordRemediation(1, MORNING, UNWELL), actions.RecordShutdown(MORNING))
+    assert kinds(plan)[-1] == "Delete"
+
+
+def test_a_machine_that_a_health_check_marked_is_drained_by_capi_within_the_grace():
+    plan = decide(intent(gracefulShutdownTimeout="2m"), sick(), MORNING)
+    patch = next(action for action in plan.actions if isinstance(action, actions.Patch))
+    bounds = contracts.timeouts(Contract.V1BETA2, 2 * MINUTE, 2 * MINUTE)["deletion"]
+    assert patch.body == {"spec": {"deletion": bounds}}
+
+
+@pytest.mark.parametrize(("count", "minutes"), [(1, 10), (2, 20), (3, 40), (9, 320), (50, 320)])
+def test_replacements_grow_rarer(count, minutes):
+    assert pause_after(count) == minutes * MINUTE
+    recent = sick(remediation=Remediation(count=count, at=MORNING))
+    due = MORNING + minutes * MINUTE
+    early = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due - MINUTE)
+    assert (early.phase, early.reason, early.actions) == (Phase.ERROR, "RemediationPaused", ())
+    assert early.look_again_at == due
+    late = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due)
+    assert late.actions[0] == actions.RecordRemediation(count + 1, due, UNWELL)
+
+
+def test_a_replacement_that_was_stored_but_not_begun_goes_on_without_being_counted_again():
+    stored = sick(remediation=Remediation(count=2, at=MORNING, machine_uid=UNWELL), shutdown_started_at=MORNING)
+    plan = decide(intent(), stored, MORNING + MINUTE)
+    assert plan.reason == "Remediating"
+    assert kinds(plan) == ["Patch", "Delete"]
+
+
+def test_while_the_next_replacement_is_not_due_a_cordon_of_ours_is_undone():
+    recent = sick(remediation=Remediation(count=1, at=MORNING, machine_uid="another"))
+    plan = decide(intent(), recent.having(node=cordoned_node()), MORNING + MINUTE)
+    assert (plan.reason, kinds(plan)) == ("RemediationPaused", ["Uncordon"])

@@ -1,0 +1,124 @@
+"""What an observer does when its caches may not tell the whole truth; the servers are modelled, as they cannot be made
+to lag behind on demand."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from crds import names
+from crds.providers import DEFAULT_POLICY
+from service.clock import ManualClock
+from service.decide import manifests
+from service.decide.drain import PODS_NOT_LISTED
+from service.decide.world import Contract, Role, World
+from service.decide.world import Workload as State
+from service.kube.errors import NotFound, Unavailable
+from service.kube.resource import Resource
+from service.observe.observer import Observer
+from service.runtime.key import Key
+from tests.service.decide import builders
+from tests.service.decide.builders import MORNING
+
+KEY = Key("team", "desk")
+MADE = {one.role: one.manifest for one in manifests.creations(builders.spec(), builders.world())}
+Raw = dict[str, Any]
+
+
+def raw_child(role: Role) -> Raw:
+    metadata = {**MADE[role]["metadata"], "uid": builders.child(role).uid, "resourceVersion": "5"}
+    joined = {"providerID": builders.PROVIDER_ID} if role is Role.MACHINE else {}
+    status = {"nodeRef": {"name": "node-7"}} if role is Role.MACHINE else {}
+    return {**MADE[role], "metadata": metadata, "spec": {**MADE[role]["spec"], **joined}, "status": status}
+
+
+class Cache:
+    def __init__(self, manifest: Any, *objects: Raw) -> None:
+        group, version = manifest["apiVersion"].split("/")
+        kind = manifest["kind"]
+        self.resource = Resource(group=group, version=version, plural=f"{kind.lower()}s", kind=kind, namespaced=True)
+        self._objects = {Key("team", raw["metadata"]["name"]): raw for raw in objects}
+
+    def get(self, key: Key) -> Raw | None:
+        return self._objects.get(key)
+
+
+class Server:
+    """The management cluster, which may know more than the caches."""
+
+    def __init__(self, *objects: Raw) -> None:
+        self._objects = {raw["metadata"]["name"]: raw for raw in objects}
+        self.asked: list[str] = []
+
+    async def get(self, _resource: Resource, name: str, **_: Any) -> Raw:
+        self.asked.append(name)
+        if name not in self._objects:
+            raise NotFound("gone", status=404)
+        return self._objects[name]
+
+
+class Workload:
+    """A workload cluster whose Nodes are watched, and which does not list pods."""
+
+    def __init__(self, *nodes: Raw) -> None:
+        self.settled = asyncio.Event()
+        self.settled.set()
+        self.state = State(reachable=True)
+        self.nodes = {Key("", raw["metadata"]["name"]): raw for raw in nodes}
+
+    def client(self) -> "Workload":
+        return self
+
+    async def list(self, *_: Any, **__: Any) -> list[Raw]:
+        raise Unavailable("too many requests", status=429)
+
+
+async def seen(server: Server, *cached: Role, status: Raw | None = None, workload: Workload | None = None) -> World:
+    """What is observed of a ScheduledMachine, with these children in the caches."""
+    caches = {role: Cache(MADE[role], *([raw_child(role)] if role in cached else ())) for role in Role}
+    by_kind = {cache.resource.kind: cache for cache in caches.values()}
+
+    async def kind(_api_version: str, name: str) -> Cache:
+        return by_kind[name]
+
+    cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "prod", "uid": "c"}}
+    subject = builders.stored(builders.raw_spec()) | {"status": status or {}}
+    subject["metadata"] = {**subject["metadata"], "resourceVersion": "3", "finalizers": [names.FINALIZER]}
+    watches: Any = SimpleNamespace(
+        contract=Contract.V1BETA2,
+        clusters=Cache(cluster, cluster),
+        machines=caches[Role.MACHINE],
+        scheduled=Cache(subject, subject),
+        kind=kind,
+    )
+    workloads: Any = SimpleNamespace(release=lambda _key: None, hold=lambda _cluster, _key: workload or Workload())
+    client: Any = server
+    observer = Observer(client, watches, workloads, DEFAULT_POLICY, ManualClock(MORNING))
+    found = observer.subject(KEY)
+    assert found is not None
+    return await observer.observe(found)
+
+
+@pytest.mark.parametrize("parts", [(Role.BOOTSTRAP,), (Role.BOOTSTRAP, Role.INFRASTRUCTURE)])
+async def test_before_parts_count_as_without_a_machine_the_server_is_asked_for_it(parts):
+    server = Server(raw_child(Role.MACHINE))
+    world = await seen(server, *parts)
+    assert world.our_machine is not None
+    assert server.asked == ["desk-machine"]
+
+
+async def test_pods_that_are_not_listed_do_not_hide_the_node():
+    metadata = {"name": "node-7", "uid": "n", "resourceVersion": "1"}
+    workload = Workload({"metadata": metadata, "spec": {"providerID": builders.PROVIDER_ID}})
+    status = builders.running_status(shutdown_started_at=MORNING).to_json()
+    world = await seen(Server(), *Role, status=status, workload=workload)
+    assert (world.workload, world.pods) == (State(False, PODS_NOT_LISTED, "too many requests"), None)
+    assert world.node is not None
+    assert world.node.name == "node-7"
+
+
+async def test_where_nothing_exists_nothing_is_asked_for():
+    server = Server()
+    assert (await seen(server)).children == ()
+    assert server.asked == []
