@@ -151,7 +151,7 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     taints = _taints(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
         node = s.world.node
-        actions = (*actions, ApplyTaints(node.name, node.resource_version, taints.taints, taints.owned))
+        actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, taints.owned))
     # Last: it gives the Node a new version, and taints are written only to the version that was seen.
     actions = (*actions, *uncordon(s.world))
     failure = machine_failure(s.world)
