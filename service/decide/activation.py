@@ -11,6 +11,7 @@ from service.decide import manifests
 from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Plan, RecordRemediation, RecordShutdown, Uncordon
 from service.decide.removal import Removal, let_capi_remove, remove
+from service.decide.sight import doubt, incomplete, lasting
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
 from service.decide.world import Node, Role, Taint, World
@@ -22,7 +23,7 @@ WAITING: Final = "WaitingForPreviousMachine"
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     """The plan inside a window, for a valid spec."""
-    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, _host_conflict):
+    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, _host_conflict, incomplete):
         plan = obstacle(s)
         if plan is not None:
             return plan
@@ -159,6 +160,9 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         return Plan(
             Phase.ERROR, failure.reason, failure.message or failure.reason, actions, problem=True, taints=taints
         )
+    unseen = lasting(s.world)
+    if unseen:
+        return Plan(Phase.ACTIVE, unseen.failure.reason, doubt(s.world), actions, problem=True, taints=taints)
     return Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints)
 
 
@@ -171,6 +175,8 @@ def _before_creation(world: World) -> tuple[Action, ...]:
 
 def _creations(world: World, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
     machine = world.our_machine
+    if world.unseen:
+        return ()  # what cannot be seen may be there
     wanted = manifests.creations(spec, world)
     if machine is None or machine.provider_id is None:
         return wanted

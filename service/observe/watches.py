@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from service.decide.world import Contract
 from service.kube.client import Client
 from service.kube.discovery import Capi as Found
 from service.kube.discovery import Discovery
-from service.kube.errors import KubeError, NotFound, Rejected
+from service.kube.errors import KubeError, NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.runtime.cache import Change, Object
 from service.runtime.informer import Informer
@@ -20,10 +21,17 @@ from service.runtime.informer import Informer
 SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
 
+FAILURES_THAT_LAST = 3
+"""A kind that the API server answers for, but has failed to list so often, is broken until somebody mends it."""
+
 log = structlog.get_logger(__name__)
 
 Raw = dict[str, Any]
 Listener = Callable[[Change], None]
+
+
+class NotListedError(Unavailable):
+    """A kind whose objects nobody can list, such as for want of the webhook that converts them: no passing fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +153,15 @@ class Watches:
             informer = self._informer(resource, self._hooks.child, labels=names.LABEL_OWNER)
             self._kinds[resource] = informer
             self._run(informer)
-        if not informer.is_synced:
-            if informer.error is not None:
-                raise informer.error  # known to fail: nobody need wait for it
-            await informer.synced(within=SYNC_SECONDS)
-        return informer
+        if not informer.is_synced and informer.error is None:  # what is known to fail, nobody need wait for
+            with suppress(Unavailable):
+                await informer.synced(within=SYNC_SECONDS)
+        if informer.is_synced:
+            return informer
+        error = informer.error or Unavailable(f"{resource.label} cannot be listed: no answer")
+        if isinstance(error, Unavailable) and error.status and informer.failures >= FAILURES_THAT_LAST:
+            raise NotListedError(error.message, status=error.status) from error
+        raise error
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
         """The resource behind a kind that can be a machine's own."""

@@ -8,10 +8,10 @@ import pytest
 
 from service.decide.world import Contract
 from service.kube.discovery import Capi as Found
-from service.kube.errors import Unavailable
+from service.kube.errors import Forbidden, Unavailable
 from service.kube.resource import Resource
 from service.observe import watches as module
-from service.observe.watches import Hooks, Watches
+from service.observe.watches import Hooks, NotListedError, Watches
 from tests.waiting import until
 
 
@@ -103,6 +103,34 @@ async def test_new_caches_that_do_not_become_complete_in_time_are_dropped_and_tr
         stage.complete.set()
         assert await stage.watches.find_capi()
         assert stage.watches.contract is Contract.V1BETA2
+
+
+GADGETS = Resource("example.com", "v1", "gadgets", "Gadget")
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "raised"),
+    [
+        (Unavailable("the webhook is dead", status=500), 3, NotListedError),
+        (Unavailable("the webhook is dead", status=429), 3, NotListedError),
+        (Unavailable("the webhook is dead", status=500), 2, Unavailable),
+        (Unavailable("no connection"), 30, Unavailable),
+        (Forbidden("may not", status=403), 1, Forbidden),
+        (None, 0, Unavailable),
+    ],
+)
+async def test_a_kind_that_is_answered_for_but_never_listed_is_broken_and_not_just_slow(
+    monkeypatch, error, failures, raised
+):
+    monkeypatch.setattr(module, "SYNC_SECONDS", 0.01)
+    stage = Stage()
+    cache = Cache(GADGETS, asyncio.Event())
+    cache.error, cache.failures = error, failures
+    stage.watches._kinds[GADGETS] = cache
+    stage.watches._discovery.resolve = lambda *_: asyncio.sleep(0, GADGETS)
+    with pytest.raises(raised) as caught:
+        await stage.watches.kind(GADGETS.api_version, GADGETS.kind)
+    assert type(caught.value) is raised
 
 
 async def test_contract_and_caches_go_together_when_cluster_api_is_no_longer_served():
