@@ -20,6 +20,7 @@ from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Delete, Notice, Plan, ReleaseFinalizer
 from service.decide.report import premature, report, stuck
+from service.decide.sight import doubt
 from service.decide.situation import Situation
 from service.decide.world import Failure, World
 from service.kube.errors import Conflict, NotFound, Rejected, Unavailable
@@ -93,6 +94,8 @@ class Reconciler:
         self._look_again(key, subject, plan, outcome)
         if _vanished(world, outcome):
             self._queue.add(key)
+        elif world.unseen and plan.look_again_in is None:
+            raise TroubleError(doubt(world), None)
         return "changed" if outcome.done else "unchanged"
 
     async def _observe(self, subject: Subject) -> World:

@@ -40,7 +40,7 @@ from service.decide.plan import (
 from service.decide.world import Child, Pod, Role, World
 from service.kube.client import Client, PatchKind
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from service.kube.resource import NODES, PODS
+from service.kube.resource import NODES, PODS, Resource
 from service.observe.observer import Observer
 from service.observe.subject import Subject
 
@@ -142,8 +142,7 @@ class Performer:
             raw = await self._client.create(resource, dict(action.manifest), namespace=world.me.namespace)
         except AlreadyExists:
             # Ours from before a crash or a lost answer, or somebody else's: the next look tells.
-            name = action.manifest["metadata"]["name"]
-            raw = await self._client.get(resource, name, namespace=world.me.namespace)
+            raw = await self._what_is_there(resource, action.manifest["metadata"]["name"], world)
             seen = self._observer.absorbed(subject, world, action.role, resource, raw)
             found = seen.child(action.role)
             if found is not None and found.ours and (found.leaving or _outdated(found, action)):
@@ -152,6 +151,12 @@ class Performer:
                 raise
             return seen
         return self._observer.absorbed(subject, world, action.role, resource, raw)
+
+    async def _what_is_there(self, resource: Resource, name: str, world: World) -> dict[str, Any]:
+        try:
+            return await self._client.get(resource, name, namespace=world.me.namespace)
+        except NotFound as gone:
+            raise ChangedMeanwhile(gone.message) from gone
 
     async def _patch(self, action: Patch, subject: Subject, world: World) -> World:
         resource = await self._observer.resource_of(world, action.role)
@@ -172,7 +177,9 @@ class Performer:
         resource = await self._observer.resource_of(world, action.role)
         try:
             raw = await self._client.delete(resource, action.name, namespace=world.me.namespace, uid=action.uid)
-        except NotFound:
+        except NotFound as gone:
+            if gone.missing_kind:  # that its kind is not served at the moment says nothing about the object
+                raise
             return self._observer.vanished(world, action.role, resource)
         if raw.get("kind") == "Status":  # nothing held it: it went at once
             return self._observer.vanished(world, action.role, resource)
@@ -209,14 +216,18 @@ class Performer:
             "kind": "Node",
             "metadata": {
                 "name": action.node,
+                "uid": action.uid,  # without it, a Node that is gone would be made anew
                 "resourceVersion": action.resource_version,
                 "annotations": {names.ANNOTATION_APPLIED_TAINTS: note},
             },
             "spec": {"taints": [taints.to_json(taint) for taint in action.taints]},
         }
-        raw = await client.patch(
-            NODES, action.node, body, kind=PatchKind.APPLY, field_manager=names.TAINT_FIELD_MANAGER, force=True
-        )
+        try:
+            raw = await client.patch(
+                NODES, action.node, body, kind=PatchKind.APPLY, field_manager=names.TAINT_FIELD_MANAGER, force=True
+            )
+        except NotFound as gone:
+            raise ChangedMeanwhile(gone.message) from gone
         self._observer.absorb_node(subject, raw)
 
 

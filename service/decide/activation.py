@@ -9,16 +9,10 @@ from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
 from service.decide.phases import contradiction, machine_failure, node_is_ours
-from service.decide.plan import (
-    Action,
-    AddFinalizer,
-    ApplyTaints,
-    Delete,
-    Plan,
-    RecordShutdown,
-)
+from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan, RecordShutdown
 from service.decide.removal import plan_of, remove, uncordon
 from service.decide.replacement import replacement
+from service.decide.sight import doubt, incomplete, lasting
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
 from service.decide.world import Node, Role, Taint, World
@@ -28,7 +22,7 @@ WAITING: Final = "WaitingForPreviousMachine"
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     """The plan inside a window, for a valid spec."""
-    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival):
+    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, incomplete):
         plan = obstacle(s)
         if plan is not None:
             return plan
@@ -124,7 +118,7 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     taints = _taints(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
         node = s.world.node
-        actions = (*actions, ApplyTaints(node.name, node.resource_version, taints.taints, taints.owned))
+        actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, taints.owned))
     # Last: it gives the Node a new version, and taints are written only to the version that was seen.
     actions = (*actions, *uncordon(s.world))
     failure = machine_failure(s.world)
@@ -132,6 +126,9 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         return Plan(
             Phase.ERROR, failure.reason, failure.message or failure.reason, actions, problem=True, taints=taints
         )
+    unseen = lasting(s.world)
+    if unseen:
+        return Plan(Phase.ACTIVE, unseen.failure.reason, doubt(s.world), actions, problem=True, taints=taints)
     return Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints)
 
 
@@ -144,6 +141,8 @@ def _before_creation(world: World) -> tuple[Action, ...]:
 
 def _creations(world: World, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
     machine = world.our_machine
+    if world.unseen:
+        return ()  # what cannot be seen may be there
     wanted = manifests.creations(spec, world)
     if machine is None or machine.provider_id is None:
         return wanted

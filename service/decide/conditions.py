@@ -13,6 +13,7 @@ from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, EquipReclaim, Plan
 from service.decide.reclaim import REASON, disabled_because_of, told
+from service.decide.sight import lasting
 from service.decide.situation import Situation
 from service.decide.taints import TaintReason
 
@@ -75,7 +76,8 @@ def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool 
 def _ready(a: Account) -> Told:
     node = a.s.world.node
     running = a.plan.phase is Phase.ACTIVE and node is not None and node.ready and a.outcome.trouble is None
-    return Told("Ready", _yes(running and node_is_ours(a.s.world)), a.reason, a.message)
+    seen = lasting(a.s.world) is None
+    return Told("Ready", _yes(running and seen and node_is_ours(a.s.world)), a.reason, a.message)
 
 
 def _scheduled(a: Account) -> Told:

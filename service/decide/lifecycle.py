@@ -15,6 +15,7 @@ from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
 from service.decide.removal import ASK_AGAIN, plan_of, remove, uncordon
+from service.decide.sight import out_of_sight
 from service.decide.situation import Situation
 from service.decide.world import World
 
@@ -69,25 +70,30 @@ def being_deleted(s: Situation) -> Plan | None:
         return None
     if not s.world.me.finalized:
         return Plan(Phase.SHUTTING_DOWN, "Released", "Nothing holds this object any more.")
-    if not s.world.children and not s.world.machine_unseen:
+    if s.world.all_gone:
         return Plan(Phase.SHUTTING_DOWN, "Deleted", "Everything is gone.", actions=(ReleaseFinalizer(),))
     at_once = s.intent.kill_switch or in_force(s) is not None
     removal = remove(s, at_once=at_once, why="the ScheduledMachine was deleted")
     grace = timedelta(0) if at_once else s.intent.grace
     release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
     if s.now >= release:
-        listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.children) or "the Machine"
-        message = f"Gave up waiting for {listed}; it is left behind."
+        message = f"Gave up waiting for {_awaited(s.world)}; it is left behind."
         return Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
     plan = plan_of(Phase.SHUTTING_DOWN, removal)
     return replace(plan, look_again_at=when(plan.look_again_at, release))
+
+
+def _awaited(world: World) -> str:
+    seen = [f"{child.kind} {child.name}" for child in world.children]
+    unseen = [f"the {role} object, which cannot be seen" for role in sorted(world.unseen)]
+    return ", ".join([*seen, *unseen]) or "the Machine"
 
 
 def kill_switch(s: Situation) -> Plan | None:
     """Remove at once: no grace, no drain, neither ours nor CAPI's."""
     if not s.intent.kill_switch:
         return None
-    if not s.world.children and not s.world.machine_unseen:
+    if s.world.all_gone:
         message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
         return Plan(Phase.TERMINATED, "KillSwitch", message)
     removal = remove(s, at_once=True, why="the kill switch is on")
@@ -176,6 +182,7 @@ RULES: Final[tuple[Rule, ...]] = (
     disabled,
     cluster_missing,
     unreadable_schedule,
+    out_of_sight,
     inside_window,
     outside_window,
 )

@@ -1,7 +1,7 @@
 """Where a Machine is in its life, from what is observed: the same words for every provider."""
 
 from crds.status import MachinePhase
-from service.decide.world import Failure, World
+from service.decide.world import Failure, Role, World
 
 
 def machine_phase(world: World) -> MachinePhase | None:
@@ -23,7 +23,7 @@ def machine_failure(world: World) -> Failure | None:
     machine = world.our_machine
     if machine is None or machine.leaving:
         return None
-    if machine.provider_id and world.infrastructure is None:
+    if machine.provider_id and world.infrastructure is None and Role.INFRASTRUCTURE not in world.unseen:
         lost = f"The infrastructure object of {machine.child.name} was deleted although the host is provisioned."
         return Failure(reason="InfrastructureGone", message=lost)
     if not failure_is_certain(world):

@@ -92,6 +92,7 @@ class ApplyTaints:
     """Write the whole taint list, on condition that the Node has not changed since it was read."""
 
     node: str
+    uid: str
     resource_version: str
     taints: tuple[Taint, ...]
     owned: tuple[Taint, ...]

@@ -134,7 +134,7 @@ def _eject(s: Situation, message: str) -> Plan:
 
 def _over(s: Situation) -> bool:
     """All children are gone, the schedule is disabled, and the request is gone or cannot be reached."""
-    if s.intent.enabled or s.world.children or s.world.machine_unseen or s.world.workload is None:
+    if s.intent.enabled or not s.world.all_gone or s.world.workload is None:
         return False
     node = _asking_node(s.world)
     return node is None or not _carries_request(node)

@@ -14,6 +14,7 @@ from service.decide import contracts
 from service.decide.drain import Drain, drain
 from service.decide.phases import node_is_ours
 from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon
+from service.decide.sight import doubt
 from service.decide.situation import Situation
 from service.decide.world import Machine, World
 
@@ -77,16 +78,18 @@ def _recorded(s: Situation, step: Removal) -> Removal:
 def _clear_up(s: Situation, why: str) -> Removal:
     """The Machine is gone: delete whatever CAPI left behind."""
     if s.world.machine_unseen:
+        unseen = doubt(s.world) or _UNSEEN
         # Taking away the infrastructure of a Machine that only cannot be seen would rip out a running host.
-        return Removal("CAPINotInstalled", _UNSEEN, shutdown=s.shutdown_started)
+        return Removal("CAPINotInstalled", unseen, shutdown=s.shutdown_started)
     left = s.world.children
     deletes = tuple(
         Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
     )
     listed = ", ".join(f"{child.kind} {child.name}" for child in left)
+    waiting = f"Waiting until {listed} is gone." if listed else "" if s.world.unseen else "Nothing is left."
     return Removal(
         reason="RemovingObjects",
-        message=f"Waiting until {listed} is gone." if listed else "Nothing is left.",
+        message=f"{waiting} {doubt(s.world)}".strip(),
         actions=deletes,
         shutdown=s.shutdown_started,
     )

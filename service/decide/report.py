@@ -30,6 +30,7 @@ from service.decide.plan import (
     RecordShutdown,
 )
 from service.decide.reclaim import carries_old_request
+from service.decide.sight import unsaid
 from service.decide.situation import Situation
 from service.decide.taints import owned_taints
 from service.decide.world import Child, Failure, Role, Taint, World
@@ -72,7 +73,7 @@ def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     awaited = world.workload is None and s.intent.cluster_name is not None
     known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
     nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not _is_new(world)
-    return awaited and known and nothing_new
+    return (awaited and known and nothing_new) or unsaid(s, outcome)
 
 
 def stuck(before: ScheduledMachineStatus, failure: Failure, generation: int, now: datetime) -> ScheduledMachineStatus:
@@ -119,13 +120,24 @@ def _is_new(world: World) -> bool:
 
 
 def _ref(world: World, role: Role) -> ObjectReference | None:
+    if role in world.unseen:
+        return _recorded(world.status, role)
     child = world.child(role)
     return _reference(child) if child is not None and child.ours else None
 
 
+def _recorded(before: ScheduledMachineStatus, role: Role) -> ObjectReference | None:
+    refs = {
+        Role.MACHINE: before.machine_ref,
+        Role.BOOTSTRAP: before.bootstrap_ref,
+        Role.INFRASTRUCTURE: before.infrastructure_ref,
+    }
+    return refs[role]
+
+
 def _machine_ref(world: World) -> ObjectReference | None:
     """Kept until everything is gone, so that leftovers are never mistaken for the start of something new."""
-    kept = world.status.machine_ref if world.children or world.machine_unseen else None
+    kept = None if world.all_gone else world.status.machine_ref
     return _ref(world, Role.MACHINE) or kept
 
 

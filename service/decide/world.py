@@ -77,6 +77,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """Why nobody can tell whether an object of ours is there."""
+
+    failure: Failure
+    passing: bool = False
+    """Whether it may well be over at the next look, so that nothing is said about it yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """The CAPI Machine beyond what `Child` says, read the same way from both contracts."""
 
@@ -196,6 +205,8 @@ class World:
     """A Machine that we own under a name that we do not give: another operator made it for the same host."""
     enabled_by: str | None = None
     """Who enabled the schedule last; asked for only after a reclaim had disabled it."""
+    unseen: Mapping[Role, Unseen] = field(default_factory=dict)
+    """What could not be looked at: neither there nor gone."""
 
     @property
     def paused(self) -> bool:
@@ -228,7 +239,12 @@ class World:
     @property
     def machine_unseen(self) -> bool:
         """Whether there was a Machine and nobody can tell now whether it is gone, as its kind is not served."""
-        return self.contract is None and self.status.machine_ref is not None
+        return Role.MACHINE in self.unseen or (self.contract is None and self.status.machine_ref is not None)
+
+    @property
+    def all_gone(self) -> bool:
+        """Whether nothing of ours is left, for certain."""
+        return not self.children and not self.unseen and not self.machine_unseen
 
     def having(self, **seen: Any) -> "World":
         """The same world with something seen since."""

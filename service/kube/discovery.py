@@ -12,7 +12,7 @@ from typing import Any
 
 from crds.names import CAPI_GROUP
 from service.kube.client import Client
-from service.kube.errors import NotFound
+from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
 
 CONTRACTS = ("v1beta2", "v1beta1")
@@ -63,13 +63,25 @@ class Discovery:
                 table = self._tables[api_version] = await self._ask(api_version)
             return table.kinds.get(kind)
 
+    async def served(self, group: str, kind: str) -> Resource | None:
+        """The resource behind a kind in whatever version the server prefers, or None if it has no such kind now."""
+        for version in await self._versions(group):
+            resource = await self.resolve(f"{group}/{version}", kind)
+            if resource is not None:
+                return resource
+        return None
+
     async def capi(self) -> Capi | None:
-        """The newest Cluster API contract served, or None while Cluster API is not installed."""
-        # One answer for all versions: asked one by one during an installation, the older might win by a moment.
+        """The newest Cluster API contract whose kinds are served, or None while Cluster API is not installed.
+
+        During an upgrade definitions come one by one: a version may be there before the kinds that we need of it.
+        """
         served = await self._versions(CAPI_GROUP)
-        version = next((version for version in self._contracts if version in served), None)
-        if version is None:
-            return None
+        # The newest is asked about last: during an installation the older must not win by a moment.
+        found = [await self._contract(version) for version in reversed(self._contracts) if version in served]
+        return next((capi for capi in reversed(found) if capi is not None), None)
+
+    async def _contract(self, version: str) -> Capi | None:
         machines = await self.resolve(f"{CAPI_GROUP}/{version}", "Machine")
         clusters = await self.resolve(f"{CAPI_GROUP}/{version}", "Cluster")
         return Capi(version, clusters, machines) if machines and clusters else None
@@ -98,12 +110,13 @@ class Discovery:
             return age < BELIEVE_WHILE_SETTLING_SECONDS
         return kind in table.kinds or age < BELIEVE_SECONDS
 
-    async def _versions(self, group: str) -> set[str]:
+    async def _versions(self, group: str) -> list[str]:
+        """The versions of a group, the preferred one first."""
         try:
             answer = await self._client.raw_get(f"/apis/{group}")
         except NotFound:
-            return set()
-        return {entry["version"] for entry in answer.get("versions") or ()}
+            return []
+        return [entry["version"] for entry in answer.get("versions") or ()]
 
     async def _ask(self, api_version: str) -> _Table:
         asked_at = time.monotonic()
@@ -112,8 +125,18 @@ class Discovery:
         try:
             answer = await self._client.raw_get(path)
         except NotFound:
+            await self._check_consistent(group, version)
             return _Table({}, asked_at)
         return _Table({entry["kind"]: _resource(group, version, entry) for entry in _own(answer)}, asked_at)
+
+    async def _check_consistent(self, group: str, version: str) -> None:
+        """`Unavailable` if the server lists a version that it does not know when asked about it.
+
+        So it is for a moment after its start, when the definitions are read but not all served yet. To take that for
+        "no such kind" would be to say that everything of it is gone.
+        """
+        if group and version in await self._versions(group):
+            raise Unavailable(f"{group}/{version} is listed, but not served yet")
 
 
 def _own(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,9 +15,9 @@ from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
-from service.decide.world import Cluster, HostConflict, Node, Role, Workload, World
+from service.decide.world import Cluster, Failure, HostConflict, Node, Role, Unseen, Workload, World
 from service.kube.client import Client
-from service.kube.errors import KubeError, NotFound
+from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
 from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
 from service.kube.workload import Workload as Connection
 from service.kube.workload import Workloads, WorkloadUnreachable
@@ -27,7 +27,7 @@ from service.observe.authors import who_enabled
 from service.observe.hosts import Hosts
 from service.observe.nodes import NodeIndex
 from service.observe.subject import Subject
-from service.observe.watches import Watches
+from service.observe.watches import Capi, NotListedError, Watches
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 
@@ -67,15 +67,15 @@ class Observer:
 
     async def observe(self, subject: Subject) -> World:
         """The world around a ScheduledMachine."""
-        world = World(
-            me=subject.me, status=subject.status, contract=self._watches.contract, cluster=self._cluster(subject)
-        )
+        capi = self._watches.capi  # once: it may be another one after the first await
+        contract, clusters = (capi.contract, capi.clusters) if capi else (None, None)
+        world = World(subject.me, subject.status, contract, _cluster(subject, clusters))
         for role in Role:
-            world = await self._with_child(subject, world, role)
+            world = await self._with_child(subject, world, role, capi)
         if world.machine is None:
-            world = replace(world, rival=self._rival(subject))
-        if world.cluster is None and world.children:
-            world = replace(world, cluster=await self._really_no_cluster(subject))
+            world = replace(world, rival=_rival(subject, capi))
+        if world.cluster is None and world.children and clusters is not None:
+            world = replace(world, cluster=await self._really_no_cluster(subject, clusters))
         world = await self._with_node(subject, world)
         if wants_author(subject.intent, subject.status, self._clock.now()):
             world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
@@ -83,8 +83,16 @@ class Observer:
 
     # Children
 
-    async def _with_child(self, subject: Subject, world: World, role: Role) -> World:
-        informer = await self._informer(subject, role)
+    async def _with_child(self, subject: Subject, world: World, role: Role, capi: Capi | None) -> World:
+        """With the object of a role; what keeps us from seeing a provider's is part of the world, not the end of it."""
+        if role is Role.MACHINE:
+            return await self._with_object(subject, world, role, capi.machines if capi else None)
+        try:
+            return await self._with_object(subject, world, role, await self._informer(subject, role))
+        except KubeError as error:
+            return _not_seen(world, role, error)
+
+    async def _with_object(self, subject: Subject, world: World, role: Role, informer: Informer | None) -> World:
         if informer is None:
             return world
         key = Key(subject.key.namespace, child_name(subject.key.name, role))
@@ -92,27 +100,33 @@ class Observer:
         # What belongs to a Machine is taken away only if there is really none, also if it was never written down.
         parts = role is Role.MACHINE and world.children
         if raw is None and (parts or views.recorded_uid(role, subject.status)):
-            raw = await self._asked(informer, key)
+            try:
+                raw = await self._asked(informer, key)
+            except NotFound as error:  # the kind, that is: nobody can tell about the object
+                return _not_seen(world, role, error)
         return _having(world, subject, role, informer.resource, raw) if raw is not None else world
 
-    def _rival(self, subject: Subject) -> str | None:
-        """The Machine that the operator written in Rust made for the same object; it names it like the object."""
-        raw = self._watches.machines.get(subject.key) if self._watches.machines else None
-        owners = raw["metadata"].get("ownerReferences") or () if raw else ()
-        return subject.key.name if any(owner.get("uid") == subject.me.uid for owner in owners) else None
-
     async def _informer(self, subject: Subject, role: Role) -> Informer | None:
-        """The cache in which an object of that role would be; None if nothing of its kind can exist."""
-        if role is Role.MACHINE:
-            return self._watches.machines
-        kind = _kind(subject, role)
-        return await self._watches.kind(*kind) if kind else None
+        """The cache in which a provider's object would be; None if there cannot be one, as its kind is not served."""
+        for kind in _kinds(subject, role):
+            informer = await self._watches.kind(*kind)
+            if informer is not None:
+                return informer
+        recorded = _recorded(subject, role)
+        if recorded is None:
+            return None
+        informer = await self._watches.kind_of_any_version(*recorded)
+        if informer is None:
+            raise NotFound(f"{recorded[1]} in {recorded[0]} is not served any more, nor in another version")
+        return informer
 
     async def _asked(self, informer: Informer, key: Key) -> Raw | None:
-        """What the API server holds; None if there is no such object."""
+        """What the API server holds; None if there is no such object, `NotFound` if it does not know the kind."""
         try:
             raw = await self._client.get(informer.resource, key.name, namespace=key.namespace)
-        except NotFound:
+        except NotFound as error:
+            if error.missing_kind:
+                raise
             return None
         return raw
 
@@ -169,19 +183,10 @@ class Observer:
 
     # Cluster, host and Node
 
-    def _cluster(self, subject: Subject) -> Cluster | None:
-        name, clusters = subject.intent.cluster_name, self._watches.clusters
-        if name is None or clusters is None:
-            return None
-        raw = clusters.get(Key(subject.key.namespace, name))
-        return views.cluster(raw) if raw is not None else None
-
-    async def _really_no_cluster(self, subject: Subject) -> Cluster | None:
+    async def _really_no_cluster(self, subject: Subject, clusters: Informer) -> Cluster | None:
         """Asks the API server: a running machine is not taken down on the word of a cache."""
-        name, clusters = subject.intent.cluster_name, self._watches.clusters
-        if name is None or clusters is None:
-            return None
-        raw = await self._asked(clusters, Key(subject.key.namespace, name))
+        key = subject.cluster
+        raw = await self._asked(clusters, key) if key is not None else None
         return views.cluster(raw) if raw is not None else None
 
     def _host_conflict(self, subject: Subject, world: World) -> HostConflict | None:
@@ -275,16 +280,51 @@ def _node_name(world: World) -> str | None:
     return reclaim.node or None if reclaim else None
 
 
-def _kind(subject: Subject, role: Role) -> tuple[str, str] | None:
-    """The kind that an object of a role has: as recorded if it exists, else as the spec wants it."""
-    recorded = subject.status.bootstrap_ref if role is Role.BOOTSTRAP else subject.status.infrastructure_ref
-    if recorded is not None:
-        return recorded.api_version, recorded.kind
-    spec = subject.intent.spec
+def _cluster(subject: Subject, clusters: Informer | None) -> Cluster | None:
+    key = subject.cluster
+    raw = clusters.get(key) if clusters is not None and key is not None else None
+    return views.cluster(raw) if raw is not None else None
+
+
+def _rival(subject: Subject, capi: Capi | None) -> str | None:
+    """The Machine that the operator written in Rust made for the same object; it names it like the object."""
+    raw = capi.machines.get(subject.key) if capi else None
+    owners = raw["metadata"].get("ownerReferences") or () if raw else ()
+    return subject.key.name if any(owner.get("uid") == subject.me.uid for owner in owners) else None
+
+
+def _recorded(subject: Subject, role: Role) -> tuple[str, str] | None:
+    """The apiVersion and kind of an object that exists, as far as the status knows."""
+    ref = subject.status.bootstrap_ref if role is Role.BOOTSTRAP else subject.status.infrastructure_ref
+    return (ref.api_version, ref.kind) if ref is not None else None
+
+
+def _kinds(subject: Subject, role: Role) -> list[tuple[str, str]]:
+    """What an object of a role may be: as recorded, or the same kind in the version that the spec names."""
+    recorded, spec = _recorded(subject, role), subject.intent.spec
+    known = [] if recorded is None else [recorded]
     if spec is None:
-        return None
-    wanted = spec.bootstrap_spec if role is Role.BOOTSTRAP else spec.infrastructure_spec
-    return wanted.api_version, wanted.kind
+        return known
+    provider = spec.bootstrap_spec if role is Role.BOOTSTRAP else spec.infrastructure_spec
+    wanted = provider.api_version, provider.kind
+    return known if recorded is not None and _of_group(recorded) != _of_group(wanted) else [*known, wanted]
+
+
+def _of_group(kind: tuple[str, str]) -> tuple[str, str]:
+    return kind[0].rpartition("/")[0], kind[1]
+
+
+def _not_seen(world: World, role: Role, error: KubeError) -> World:
+    """The world with something in it that could not be looked at."""
+    passing = isinstance(error, Unavailable) and not isinstance(error, NotListedError)
+    unseen = Unseen(Failure(_reason(error), error.message), passing)
+    return replace(world, unseen={**world.unseen, role: unseen})
+
+
+def _reason(error: KubeError) -> str:
+    if isinstance(error, Rejected | Unauthorized):
+        return type(error).__name__
+    return "KindNotServed" if isinstance(error, NotFound) else "APIUnavailable"
 
 
 def _having(world: World, subject: Subject, role: Role, resource: Resource, raw: Raw) -> World:

@@ -2,22 +2,36 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+import structlog
 
 from crds import names
 from service.decide.world import Contract
 from service.kube.client import Client
+from service.kube.discovery import Capi as Found
 from service.kube.discovery import Discovery
-from service.kube.errors import NotFound, Rejected
+from service.kube.errors import KubeError, NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.runtime.cache import Change, Object
 from service.runtime.informer import Informer
 
 SYNC_SECONDS = 15.0
+ASK_AGAIN_SECONDS = 2.0
+
+FAILURES_THAT_LAST = 3
+"""A kind that the API server answers for, but has failed to list so often, is broken until somebody mends it."""
+
+log = structlog.get_logger(__name__)
 
 Raw = dict[str, Any]
 Listener = Callable[[Change], None]
+
+
+class NotListedError(Unavailable):
+    """A kind whose objects nobody can list, such as for want of the webhook that converts them: no passing fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +45,15 @@ class Hooks:
     """Told the kind whose watch broke, and why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Capi:
+    """Cluster API as it is watched; replaced as a whole, so that whoever holds it sees things that belong together."""
+
+    contract: Contract
+    machines: Informer
+    clusters: Informer
+
+
 class Watches:
     """The caches that observation reads. Only children with our label are watched: there may be many other Machines."""
 
@@ -42,10 +65,8 @@ class Watches:
         self._group: asyncio.TaskGroup | None = None
         self._kinds: dict[Resource, Informer] = {}
         self._capi_tasks: list[asyncio.Task[None]] = []
-        self.contract: Contract | None = None
+        self.capi: Capi | None = None
         self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=INDEXES)
-        self.machines: Informer | None = None
-        self.clusters: Informer | None = None
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Starts watching in `group`; returns when everything that is needed at once is complete."""
@@ -54,8 +75,34 @@ class Watches:
         for informer in (self.scheduled, definitions):
             group.create_task(informer.run(), name=f"watch {informer.resource.plural}")
         await definitions.synced()
-        await self.find_capi()
+        await self._find_capi_at_last()
         await self.scheduled.synced()
+
+    async def _find_capi_at_last(self) -> None:
+        """Waits out whatever is in the way: without a sight of all Machines nobody could tell which are missing."""
+        while True:
+            try:
+                await self.find_capi()
+            except KubeError as error:
+                log.warning("cannot see Cluster API's objects", error=error.message)
+                await asyncio.sleep(ASK_AGAIN_SECONDS)
+            else:
+                return
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract of Cluster API in force."""
+        return self.capi.contract if self.capi else None
+
+    @property
+    def machines(self) -> Informer | None:
+        """Our Machines."""
+        return self.capi.machines if self.capi else None
+
+    @property
+    def clusters(self) -> Informer | None:
+        """All Clusters."""
+        return self.capi.clusters if self.capi else None
 
     @property
     def is_synced(self) -> bool:
@@ -64,28 +111,41 @@ class Watches:
         return self._group is not None and all(informer.is_synced for informer in core if informer is not None)
 
     async def find_capi(self) -> bool:
-        """Asks which contract of Cluster API is served and watches that; whether it changed."""
+        """Asks which contract of Cluster API is served and watches that; whether it changed.
+
+        What was watched stays in force until all of the new is seen; `Unavailable` if that does not come about.
+        """
         found = await self._discovery.capi()
-        contract = Contract(found.version) if found else None
-        if contract is self.contract:
+        if (Contract(found.version) if found else None) is self.contract:
             return False
-        for task in self._capi_tasks:
+        tasks, capi = await self._watch_capi(found) if found else ([], None)
+        old, self._capi_tasks, self.capi = self._capi_tasks, tasks, capi
+        for task in old:
             task.cancel()
-        self._capi_tasks = []
-        if found is None:
-            self.machines = self.clusters = self.contract = None
-            return True
+        return True
+
+    async def _watch_capi(self, found: Found) -> tuple[list[asyncio.Task[None]], Capi]:
         machines = self._informer(found.machines, self._hooks.child, labels=names.LABEL_OWNER)
         clusters = self._informer(found.clusters, self._hooks.cluster, slim=_slim_cluster)
-        self._capi_tasks = [self._run(informer) for informer in (machines, clusters)]
-        await machines.synced()
-        await clusters.synced()
-        self.machines, self.clusters, self.contract = machines, clusters, contract
-        return True
+        tasks = [self._run(informer) for informer in (machines, clusters)]
+        try:
+            for informer in (machines, clusters):
+                await informer.synced(within=SYNC_SECONDS)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            raise
+        return tasks, Capi(Contract(found.version), machines, clusters)
 
     async def kind(self, api_version: str, kind: str) -> Informer | None:
         """The cache of a provider's kind, watched from now on; None if it is not installed."""
-        resource = await self._discovery.resolve(api_version, kind)
+        return await self._cache_of(await self._discovery.resolve(api_version, kind))
+
+    async def kind_of_any_version(self, api_version: str, kind: str) -> Informer | None:
+        """The cache of a kind in whatever version of its group it is served; None if it is in none."""
+        return await self._cache_of(await self._discovery.served(api_version.rpartition("/")[0], kind))
+
+    async def _cache_of(self, resource: Resource | None) -> Informer | None:
         if resource is None or not resource.namespaced:
             return None
         informer = self._kinds.get(resource)
@@ -93,11 +153,15 @@ class Watches:
             informer = self._informer(resource, self._hooks.child, labels=names.LABEL_OWNER)
             self._kinds[resource] = informer
             self._run(informer)
-        if not informer.is_synced:
-            if informer.error is not None:
-                raise informer.error  # known to fail: nobody need wait for it
-            await informer.synced(within=SYNC_SECONDS)
-        return informer
+        if not informer.is_synced and informer.error is None:  # what is known to fail, nobody need wait for
+            with suppress(Unavailable):
+                await informer.synced(within=SYNC_SECONDS)
+        if informer.is_synced:
+            return informer
+        error = informer.error or Unavailable(f"{resource.label} cannot be listed: no answer")
+        if isinstance(error, Unavailable) and error.status and informer.failures >= FAILURES_THAT_LAST:
+            raise NotListedError(error.message, status=error.status) from error
+        raise error
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
         """The resource behind a kind that can be a machine's own."""

@@ -73,6 +73,11 @@ class Informer:
         """Why a watch is not connected, if one is not."""
         return next((reflector.error for reflector in self._reflectors.values() if reflector.error), None)
 
+    @property
+    def failures(self) -> int:
+        """How often a watch has failed in a row."""
+        return max(reflector.failures for reflector in self._reflectors.values())
+
     def start_over(self) -> None:
         """The server may be another one now: everything is listed again before following on."""
         for reflector in self._reflectors.values():

@@ -18,8 +18,8 @@ from service.decide.intent import read_intent
 from service.decide.plan import Plan
 from service.decide.world import Pod, Role, Taint
 from service.kube.discovery import Discovery
-from service.kube.errors import Unavailable
-from service.kube.resource import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
+from service.kube.errors import AlreadyExists, NotFound, Unavailable
+from service.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from service.kube.workload import Workloads
 from service.observe import views
 from service.observe.observer import Observer
@@ -28,9 +28,10 @@ from service.observe.watches import Hooks, Watches
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.e2e.pods import BUDGETS, is_going
-from tests.service.decide.builders import identity, world
+from tests.service.decide.builders import child, identity, world
 from tests.waiting import running
 from tests.watching import until as until_object
+from tests.watching import until_gone
 
 READY = {"type": "Ready", "status": "True"}
 
@@ -143,11 +144,11 @@ async def test_a_node_that_is_no_longer_the_one_that_was_seen_is_looked_at_again
 
 
 async def test_taints_are_written_only_to_the_version_that_was_seen(client, hands, node):
-    name, version = node["metadata"]["name"], node["metadata"]["resourceVersion"]
+    name, uid, version = (node["metadata"][part] for part in ("name", "uid", "resourceVersion"))
     theirs = {"key": "admin.example/x", "effect": "NoExecute"}
     ours = Taint("example.com/spot", "NoSchedule", "yes")
     await client.patch(NODES, name, {"spec": {"taints": [theirs]}})
-    outcome = await hands.do(actions.ApplyTaints(name, version, (ours,), (ours,)))
+    outcome = await hands.do(actions.ApplyTaints(name, uid, version, (ours,), (ours,)))
     assert outcome.interrupted
     stored = (await client.get(NODES, name))["spec"]["taints"]
     assert theirs in stored
@@ -156,7 +157,7 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
     # The node lifecycle controller taints a Node without a kubelet whenever it likes: whoever loses looks again.
     for _ in range(10):
         seen = views.node(await client.get(NODES, name))
-        outcome = await hands.do(actions.ApplyTaints(name, seen.resource_version, (*seen.taints, ours), (ours,)))
+        outcome = await hands.do(actions.ApplyTaints(name, uid, seen.resource_version, (*seen.taints, ours), (ours,)))
         if outcome.did(actions.ApplyTaints):
             break
     assert outcome.did(actions.ApplyTaints)
@@ -170,9 +171,29 @@ async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_th
     await hands.do(cordon(node))
     version = (await client.get(NODES, name))["metadata"]["resourceVersion"]
     uncordon = actions.Uncordon(node=name, uid=node["metadata"]["uid"])
-    outcome = await hands.do(actions.ApplyTaints(name, version, (wrong,), (wrong,)), uncordon)
+    outcome = await hands.do(actions.ApplyTaints(name, node["metadata"]["uid"], version, (wrong,), (wrong,)), uncordon)
     assert (outcome.done, type(outcome.trouble.action)) == ((uncordon,), actions.ApplyTaints)
     assert "unschedulable" not in (await client.get(NODES, name))["spec"]
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["gone", "registered again"])
+async def test_taints_bring_no_node_back_that_is_gone_and_touch_no_other_of_its_name(client, hands, back):
+    name, spot = f"node-{secrets.token_hex(4)}", Taint("example.com/spot", "NoSchedule", "yes")
+    body = {"metadata": {"name": name}}
+    seen = views.node(await client.create(NODES, body))
+    await client.delete(NODES, name)
+    await until_gone(client, NODES, name)
+    if back:
+        await client.create(NODES, body)
+    outcome = await hands.do(actions.ApplyTaints(name, seen.uid, seen.resource_version, (spot,), (spot,)))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    if back:
+        stored = await client.get(NODES, name)
+        assert spot.key not in {taint["key"] for taint in stored["spec"].get("taints", ())}
+        await client.delete(NODES, name)
+    else:
+        with pytest.raises(NotFound):
+            await client.get(NODES, name)
 
 
 async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_said(client, namespace, node):
@@ -180,6 +201,56 @@ async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_s
         outcome = await hands.do(cordon(node))
     assert outcome.trouble.reason == "WorkloadClusterUnreachable"
     assert "demo-kubeconfig" in outcome.trouble.message
+
+
+# Children
+
+
+GADGETS = Resource("infrastructure.cluster.x-k8s.io", "v1beta9", "gadgets", "Gadget")
+"""A kind in a version that this API server does not serve, or not any more."""
+
+
+def deletion(name, uid):
+    return actions.Delete(role=Role.INFRASTRUCTURE, name=name, uid=uid, why="the window closed")
+
+
+async def delete_as(hands, resource, raw):
+    """Asks for the deletion of an infrastructure object of that resource."""
+
+    async def resource_of(*_):
+        return resource
+
+    hands.performer._observer.resource_of = resource_of
+    metadata = raw["metadata"]
+    there = child(Role.INFRASTRUCTURE, name=metadata["name"], uid=metadata["uid"], namespace=metadata["namespace"])
+    seen = world(me=identity(namespace=metadata["namespace"]), infrastructure=there)
+    planned = Plan(Phase.ACTIVE, "Reason", "message", actions=(deletion(there.name, there.uid),))
+    return await hands.performer.perform(hands.subject, seen, planned)
+
+
+async def test_that_a_kind_is_not_served_is_no_proof_that_an_object_of_it_was_deleted(hands, namespace):
+    raw = {"metadata": {"name": "desk-infra", "namespace": namespace, "uid": "u"}}
+    after, outcome = await delete_as(hands, GADGETS, raw)
+    assert after.infrastructure is not None
+    assert (outcome.done, outcome.trouble.reason) == ((), "APIUnavailable")
+
+
+async def test_an_object_that_the_api_server_does_not_have_is_gone(hands, namespace):
+    raw = {"metadata": {"name": "desk-infra", "namespace": namespace, "uid": "u"}}
+    after, outcome = await delete_as(hands, CONFIG_MAPS, raw)
+    assert (after.infrastructure, outcome.did(actions.Delete)) == (None, True)
+
+
+async def test_what_stood_in_the_way_of_a_creation_and_is_gone_when_looked_at_is_no_missing_provider(
+    client, hands, namespace, monkeypatch
+):
+    async def taken(*_args, **_options):
+        raise AlreadyExists("it is there")
+
+    monkeypatch.setattr(client, "create", taken)
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone-by-then"}}
+    outcome = await hands.do(actions.Create(role=Role.INFRASTRUCTURE, manifest=manifest))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
 
 
 # Pods

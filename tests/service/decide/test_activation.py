@@ -226,7 +226,7 @@ def test_a_cordon_on_another_host_under_the_same_name_is_left_alone():
 def test_taints_are_applied_to_the_version_of_the_node_that_was_seen():
     plan = decide(intent(**TAINTED), running_world(node=node(taints=(taint("theirs"),))), MORNING)
     both = (taint("theirs"), taint())
-    assert plan.actions == (actions.ApplyTaints("node-7", "100", both, (taint(),)),)
+    assert plan.actions == (actions.ApplyTaints("node-7", "uid-of-the-node", "100", both, (taint(),)),)
 
 
 @pytest.mark.parametrize("seen", [node(ready=False), node(provider_id="remote://another"), None])

@@ -58,6 +58,7 @@ def test_the_rules_are_in_the_order_of_the_table():
         "disabled",
         "cluster_missing",
         "unreadable_schedule",
+        "out_of_sight",
         "inside_window",
         "outside_window",
     ]

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from service.kube import discovery as module
 from service.kube.discovery import Discovery
+from service.kube.errors import Unavailable
 from tests.service.kube.answering import answering
 
 
@@ -57,7 +58,7 @@ async def test_of_a_thousand_who_ask_at_once_one_asks_the_server(served, discove
 async def test_a_missing_kind_is_believed_for_a_while(served, discovery, monkeypatch):
     for _ in range(3):
         assert await discovery.resolve("example.com/v1", "Thing") is None
-    assert len(served.seen) == 1
+    assert [request.path for request in served.seen] == ["/apis/example.com/v1", "/apis/example.com"]
     monkeypatch.setattr(module, "BELIEVE_SECONDS", 0.0)
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
     assert await discovery.resolve("example.com/v1", "Thing")
@@ -109,6 +110,36 @@ async def test_which_contract_is_taken(served, versions, contract, expected):
     async with served.client() as client:
         capi = await Discovery(client, contract=contract).capi()
     assert (capi.version if capi else None) == expected
+
+
+async def test_while_an_upgrade_brings_definitions_one_by_one_the_older_contract_stays_in_force(served, discovery):
+    served.kinds.groups["cluster.x-k8s.io"] = {
+        "v1beta2": [kind("ClusterClass", "clusterclasses")],
+        "v1beta1": CAPI_KINDS,
+    }
+    assert (await discovery.capi()).version == "v1beta1"
+
+
+async def test_a_version_that_is_listed_but_unknown_when_asked_for_is_no_answer(served, discovery):
+    served.kinds.groups["example.com"] = {"v1": []}
+    answer = served.kinds.answer
+
+    async def starting(request):
+        return web.Response(status=404) if request.path.endswith("/v1") else await answer(request)
+
+    served.answer = starting
+    with pytest.raises(Unavailable, match="listed, but not served yet"):
+        await discovery.resolve("example.com/v1", "Thing")
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
+    served.answer = answer
+    assert await discovery.resolve("example.com/v1", "Thing"), "what was no answer is not remembered"
+
+
+async def test_a_kind_is_found_in_whatever_version_is_served(served, discovery):
+    served.kinds.groups["example.com"] = {"v2": [], "v1": [kind("Thing", "things")]}
+    assert (await discovery.served("example.com", "Thing")).version == "v1"
+    assert await discovery.served("example.com", "Other") is None
+    assert await discovery.served("example.org", "Thing") is None
 
 
 async def test_a_contract_without_its_kinds_is_not_there_yet(served, discovery):

@@ -86,9 +86,9 @@ async def seen(server: Server, *cached: Role, status: Raw | None = None, workloa
     subject = builders.stored(builders.raw_spec()) | {"status": status or {}}
     subject["metadata"] = {**subject["metadata"], "resourceVersion": "3", "finalizers": [names.FINALIZER]}
     watches: Any = SimpleNamespace(
-        contract=Contract.V1BETA2,
-        clusters=Cache(cluster, cluster),
-        machines=caches[Role.MACHINE],
+        capi=SimpleNamespace(
+            contract=Contract.V1BETA2, clusters=Cache(cluster, cluster), machines=caches[Role.MACHINE]
+        ),
         scheduled=Cache(subject, subject),
         kind=kind,
     )

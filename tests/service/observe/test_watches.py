@@ -1,0 +1,165 @@
+"""Changing from one contract of Cluster API to another, with caches that are complete when a test says so."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from service.decide.world import Contract
+from service.kube.discovery import Capi as Found
+from service.kube.errors import Forbidden, Unavailable
+from service.kube.resource import Resource
+from service.observe import watches as module
+from service.observe.watches import Hooks, NotListedError, Watches
+from tests.waiting import until
+
+
+def found(version):
+    kinds = {plural: Resource("cluster.x-k8s.io", version, plural, plural) for plural in ("clusters", "machines")}
+    return Found(version=version, **kinds)
+
+
+class Cache:
+    """An informer that has listed everything once `complete` is set."""
+
+    def __init__(self, resource, complete):
+        self.resource, self.complete, self.runs = resource, complete, False
+
+    async def run(self):
+        self.runs = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.runs = False
+
+    async def synced(self, within=None):
+        try:
+            async with asyncio.timeout(within):
+                await self.complete.wait()
+        except TimeoutError:
+            raise Unavailable("cannot be listed") from None
+
+    @property
+    def is_synced(self):
+        return self.complete.is_set()
+
+
+class Stage:
+    """Watches whose caches are played, and what discovery says."""
+
+    def __init__(self):
+        self.served, self.complete, self.caches = found("v1beta1"), asyncio.Event(), []
+        discovery = SimpleNamespace(capi=self.capi)
+        self.watches = Watches(None, discovery, Hooks(*[lambda *_: None] * 4))
+        self.watches._informer = self.informer
+
+    async def capi(self):
+        return self.served
+
+    def informer(self, resource, *_args, **_options):
+        self.caches.append(Cache(resource, self.complete))
+        return self.caches[-1]
+
+    def running(self):
+        return {cache.resource.version for cache in self.caches if cache.runs}
+
+
+@asynccontextmanager
+async def staged():
+    stage = Stage()
+    async with asyncio.TaskGroup() as group:
+        stage.watches._group = group
+        stage.complete.set()
+        await stage.watches.find_capi()
+        await until(lambda: stage.running() == {"v1beta1"})
+        stage.complete = asyncio.Event()
+        stage.served = found("v1beta2")
+        yield stage, group
+        for task in stage.watches._capi_tasks:
+            task.cancel()
+
+
+async def test_the_old_caches_are_read_and_fed_until_the_new_ones_are_complete():
+    async with staged() as (stage, group):
+        change = group.create_task(stage.watches.find_capi())
+        await until(lambda: stage.running() == {"v1beta1", "v1beta2"})
+        assert (stage.watches.contract, stage.watches.machines) == (Contract.V1BETA1, stage.caches[0])
+
+        stage.complete.set()
+        assert await change
+        assert (stage.watches.contract, stage.watches.machines) == (Contract.V1BETA2, stage.caches[2])
+        await until(lambda: stage.running() == {"v1beta2"})
+
+
+async def test_new_caches_that_do_not_become_complete_in_time_are_dropped_and_tried_again(monkeypatch):
+    monkeypatch.setattr(module, "SYNC_SECONDS", 0.05)
+    async with staged() as (stage, _):
+        with pytest.raises(Unavailable):
+            await stage.watches.find_capi()
+        await until(lambda: stage.running() == {"v1beta1"})
+        assert (stage.watches.contract, stage.watches.machines) == (Contract.V1BETA1, stage.caches[0])
+
+        stage.complete.set()
+        assert await stage.watches.find_capi()
+        assert stage.watches.contract is Contract.V1BETA2
+
+
+GADGETS = Resource("example.com", "v1", "gadgets", "Gadget")
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "raised"),
+    [
+        (Unavailable("the webhook is dead", status=500), 3, NotListedError),
+        (Unavailable("the webhook is dead", status=429), 3, NotListedError),
+        (Unavailable("the webhook is dead", status=500), 2, Unavailable),
+        (Unavailable("no connection"), 30, Unavailable),
+        (Forbidden("may not", status=403), 1, Forbidden),
+        (None, 0, Unavailable),
+    ],
+)
+async def test_a_kind_that_is_answered_for_but_never_listed_is_broken_and_not_just_slow(
+    monkeypatch, error, failures, raised
+):
+    monkeypatch.setattr(module, "SYNC_SECONDS", 0.01)
+    stage = Stage()
+    cache = Cache(GADGETS, asyncio.Event())
+    cache.error, cache.failures = error, failures
+    stage.watches._kinds[GADGETS] = cache
+    stage.watches._discovery.resolve = lambda *_: asyncio.sleep(0, GADGETS)
+    with pytest.raises(raised) as caught:
+        await stage.watches.kind(GADGETS.api_version, GADGETS.kind)
+    assert type(caught.value) is raised
+
+
+async def test_contract_and_caches_go_together_when_cluster_api_is_no_longer_served():
+    async with staged() as (stage, _):
+        stage.served = None
+        assert await stage.watches.find_capi()
+        assert (stage.watches.contract, stage.watches.machines, stage.watches.clusters) == (None, None, None)
+        await until(lambda: not stage.running())
+
+
+async def test_a_start_waits_out_machines_that_cannot_be_listed_and_takes_what_is_served_by_then(monkeypatch):
+    monkeypatch.setattr(module, "SYNC_SECONDS", 0.05)
+    monkeypatch.setattr(module, "ASK_AGAIN_SECONDS", 0.01)
+    stage = Stage()
+    async with asyncio.TaskGroup() as group:
+        listed = asyncio.Event()
+        listed.set()
+        stage.watches.scheduled = Cache(Resource("g", "v1", "scheduledmachines", "ScheduledMachine"), listed)
+        stage.watches._informer = lambda resource, *_a, **_o: (
+            Cache(resource, listed) if resource.plural == "customresourcedefinitions" else stage.informer(resource)
+        )
+        start = group.create_task(stage.watches.start(group))
+        await until(lambda: len(stage.caches) >= 4)
+        assert not start.done()
+        stage.served = found("v1beta2")
+        await until(lambda: stage.caches[-1].resource.version == "v1beta2")
+        stage.complete.set()
+        await start
+        assert stage.watches.is_synced
+        assert stage.watches.contract is Contract.V1BETA2
+        for task in group._tasks:
+            task.cancel()
