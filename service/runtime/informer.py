@@ -120,4 +120,4 @@ class Informer:
         return sum(len(cache) for cache in self._caches.values())
 
     def _cache(self, namespace: str) -> Cache | None:
-        return self._caches.get(None) or self._caches.get(namespace)
+        return self._caches[None] if None in self._caches else self._caches.get(namespace)
