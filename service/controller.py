@@ -26,6 +26,7 @@ from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Call
 from service.kube.workload import Workloads
 from service.leases import Leases, Listener
+from service.observe.freshness import DOUBT_SECONDS
 from service.observe.hosts import host_terms
 from service.observe.observer import Observer
 from service.observe.strangers import Strangers, asks_back
@@ -88,6 +89,7 @@ class Controller:
         self.observer = Observer(client, self.watches, self.workloads, settings.policy, shared.clock)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
         performer = Performer(client, self.observer)
+        performer.doubtful = self._may_be_stale
         self.reconciler = Reconciler(self.queue, self.observer, performer, self.events, shared.clock)
         self.reach = Reach(self._ask, lambda: self.queue.hasten(HASTE_SECONDS))
         self._ownership = Ownership(self.fence, self.queue, self.watches.scheduled, self.observer.forget)
@@ -136,6 +138,10 @@ class Controller:
     async def _handle(self, key: Key) -> None:
         await self.reach.wait()
         await self._ownership.handle(key, self.reconciler)
+
+    def _may_be_stale(self, key: Key) -> bool:
+        """Whether others may have changed an object without our having heard of it."""
+        return self.fence.held_for(key) < DOUBT_SECONDS or self.watches.scheduled.error is not None
 
     async def _ask(self) -> None:
         """A small request that the API server cannot answer without its storage."""
