@@ -4,6 +4,7 @@ A component of `service.app`: it lives beside the servers, and the process ends 
 """
 
 import asyncio
+import math
 import socket
 from functools import partial
 from http import HTTPStatus
@@ -26,6 +27,7 @@ from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Call
 from service.kube.workload import Workloads
 from service.leases import Leases, Listener
+from service.observe.freshness import DOUBT_SECONDS
 from service.observe.hosts import host_terms
 from service.observe.observer import Observer
 from service.observe.strangers import Strangers, asks_back
@@ -40,6 +42,7 @@ from service.runtime.key import Key
 from service.runtime.queue import HIGHEST_PRIORITY
 from service.runtime.worker import WorkerPool
 from service.settings import Settings
+from service.sharding import Shard
 
 SUFFIXES: Final = (names.MACHINE_SUFFIX, names.BOOTSTRAP_SUFFIX, names.INFRASTRUCTURE_SUFFIX)
 SETTLE_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -88,6 +91,7 @@ class Controller:
         self.observer = Observer(client, self.watches, self.workloads, settings.policy, shared.clock)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
         performer = Performer(client, self.observer)
+        performer.doubtful = self._may_be_stale
         self.reconciler = Reconciler(self.queue, self.observer, performer, self.events, shared.clock)
         self.reach = Reach(self._ask, lambda: self.queue.hasten(HASTE_SECONDS))
         self._ownership = Ownership(self.fence, self.queue, self.watches.scheduled, self.observer.forget)
@@ -95,6 +99,8 @@ class Controller:
         self._warmth = Warmth(self.watches, settings.policy)
         self._pool = WorkerPool(self.queue, self._handle, size=settings.workers, on_error=self._failed)
         self._started = False
+        self._taken_at: dict[Shard, float] = {}
+        """The version at which a shard became ours: whoever had it before wrote nothing after that."""
         self._capi_changed = asyncio.Event()
         self._strangers = Strangers()
         self._connect()
@@ -137,6 +143,18 @@ class Controller:
         await self.reach.wait()
         await self._ownership.handle(key, self.reconciler)
 
+    def _may_be_stale(self, key: Key) -> bool:
+        """Whether others may have changed an object, before it became ours, without our having heard of it."""
+        if self.watches.scheduled.error is not None:
+            return True
+        heard = self.watches.scheduled.position(key.namespace) >= self._taken_at.get(self.fence.shard(key), math.inf)
+        return not heard and self.fence.held_for(key) < DOUBT_SECONDS
+
+    def _acquired(self, shard: Shard) -> None:
+        seen = self.leases.book.sight(shard) if self.leases else None
+        self._taken_at[shard] = seen.version if seen is not None and not seen.deleted else math.inf
+        self._ownership.acquired(shard)
+
     async def _ask(self) -> None:
         """A small request that the API server cannot answer without its storage."""
         namespace = next(iter(self._shared.settings.namespaces), None)
@@ -151,7 +169,7 @@ class Controller:
         return Leases(
             self._shared.client,
             fence,
-            Listener(self._ownership.acquired, self._ownership.lost),
+            Listener(self._acquired, self._ownership.lost),
             namespace=settings.namespace,
             preferred=settings.preferred_shard,
             times=settings.lease_times,

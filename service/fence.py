@@ -37,6 +37,7 @@ class Fence:
         self._clock = clock
         self._alarm = alarm
         self._until: dict[int, float] = {}
+        self._since: dict[int, float] = {}
         self._alarm_at: dict[int, float] = {}
         self._in_hand: Counter[int] = Counter()
 
@@ -55,6 +56,8 @@ class Fence:
 
     def extend(self, shard: Shard, until: float, *, others: float | None = None) -> None:
         """The shard is ours until then; others may act for it from `others` on."""
+        if not self.holds(shard):
+            self._since[shard.number] = self._clock()
         self._until[shard.number] = until
         self._alarm_at[shard.number] = until if others is None else (until + others) / 2
 
@@ -73,6 +76,10 @@ class Fence:
     def owns(self, key: Key) -> bool:
         """Whether we may act for an object now."""
         return self.holds(self.shard(key))
+
+    def held_for(self, key: Key) -> float:
+        """For how many seconds we have been the one to act for an object."""
+        return self._clock() - self._since.get(self.shard(key).number, float("-inf"))
 
     def busy(self, shard: Shard) -> bool:
         """Whether an object of the shard is still in hand."""

@@ -112,6 +112,10 @@ class Tenure:
         except (Conflict, NotFound):  # changed meanwhile: perhaps only an annotation
             await leases.book.read(self.shard)
             return 0.0
+        if not leases.fence.holds(self.shard):
+            # The answer came after we had stopped acting: what was due meanwhile was let go, and is taken up again.
+            self.lose("renewed too late")
+            self._acquired(sent)
         self._renewed = sent
         self._extend(sent)
         return leases.times.retry

@@ -5,6 +5,7 @@ Taints that a server refuses are the exception: nothing that comes after them ne
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -43,6 +44,7 @@ from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from service.kube.resource import NODES, PODS, Resource
 from service.observe.observer import Observer
 from service.observe.subject import Subject
+from service.runtime.key import Key
 
 EVICTIONS_AT_ONCE = 8
 
@@ -69,6 +71,8 @@ class Performer:
     def __init__(self, client: Client, observer: Observer) -> None:
         self._client = client
         self._observer = observer
+        self.doubtful: Callable[[Key], bool] = lambda _key: False
+        """Whether what is known of a ScheduledMachine may be out of date."""
 
     async def perform(self, subject: Subject, world: World, plan: Plan) -> tuple[World, Outcome]:
         """The world as it is after the plan, and what came of it."""
@@ -116,6 +120,7 @@ class Performer:
             case ForceDrain() | ClearReclaimRequest() | EquipReclaim() | StripReclaim():
                 await reclaim.perform(self._observer, subject, action)
             case Create():
+                await self._make_sure(subject, progress)
                 progress.world = await self._create(action, subject, progress.world)
             case Patch():
                 progress.world = await self._patch(action, subject, progress.world)
@@ -135,6 +140,14 @@ class Performer:
         except NotFound as gone:
             # The ScheduledMachine itself: our cache may not have heard yet that it was let go.
             raise ChangedMeanwhile(gone.message) from gone
+
+    async def _make_sure(self, subject: Subject, progress: Progress) -> None:
+        """Nothing is made for a ScheduledMachine that is gone: nobody would ever take it away."""
+        proven = any(isinstance(action, AddFinalizer | RecordShutdown) for action in progress.done)
+        if proven or progress.world.children or not self.doubtful(subject.key):
+            return
+        if not await self._observer.is_current(subject):
+            raise ChangedMeanwhile("the ScheduledMachine is not what it was")
 
     async def _create(self, action: Create, subject: Subject, world: World) -> World:
         resource = await self._observer.resolve(action.manifest["apiVersion"], action.manifest["kind"])

@@ -21,7 +21,7 @@ from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Una
 from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
 from service.kube.workload import Workload as Connection
 from service.kube.workload import Workloads, WorkloadUnreachable
-from service.observe import hosts, views
+from service.observe import freshness, hosts, views
 from service.observe.agents import AgentSight
 from service.observe.authors import who_enabled
 from service.observe.hosts import Hosts
@@ -180,6 +180,13 @@ class Observer:
         raw = await self._asked(informer, key)
         if raw is not None:
             informer.absorb(raw, notify=True)
+
+    async def is_current(self, subject: Subject) -> bool:
+        """Whether the ScheduledMachine is still as it was read; asks the API server."""
+        scheduled = self._watches.scheduled
+        current = await freshness.is_current(self._client, scheduled, subject.key, subject.raw)
+        self.hosts.saw(subject.key, scheduled.get(subject.key))
+        return current
 
     # Cluster, host and Node
 

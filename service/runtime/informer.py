@@ -78,6 +78,11 @@ class Informer:
         """How often a watch has failed in a row."""
         return max(reflector.failures for reflector in self._reflectors.values())
 
+    def position(self, namespace: str) -> int:
+        """Everything in a namespace up to this version has been taken in; 0 if nothing can be said."""
+        reflector = self._reflectors.get(None) or self._reflectors.get(namespace)
+        return reflector.position if reflector else 0
+
     def start_over(self) -> None:
         """The server may be another one now: everything is listed again before following on."""
         for reflector in self._reflectors.values():
@@ -120,4 +125,4 @@ class Informer:
         return sum(len(cache) for cache in self._caches.values())
 
     def _cache(self, namespace: str) -> Cache | None:
-        return self._caches.get(None) or self._caches.get(namespace)
+        return self._caches[None] if None in self._caches else self._caches.get(namespace)

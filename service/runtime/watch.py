@@ -115,6 +115,11 @@ class Reflector:
         self._expired = False
         self._following_since = inf
 
+    @property
+    def position(self) -> int:
+        """Everything up to this version has been taken in; 0 before the first list, and before a list that is due."""
+        return self._position or 0
+
     async def run(self) -> None:
         """Never returns; cancel it. Failures of the server are waited out."""
         while True:

@@ -195,6 +195,28 @@ async def test_a_holder_that_is_cut_off_stops_before_its_lease_ends_and_comes_ba
         await until(lambda: one.held == {0})
 
 
+async def test_a_renewal_that_is_answered_too_late_means_to_take_everything_up_again(group):
+    group.times = LONG
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    renew, taken = one.leases.book.renew, []
+
+    async def held_up(sight):
+        await renew(sight)
+        one.leases.book.renew = renew
+        one.fence.extend(Shard(0, 1), one.clock() - 1)  # meanwhile nothing was allowed, and what was due was let go
+        assert one.held == set()
+
+    def acquired(shard):
+        taken.append(shard)
+        one._acquired(shard)
+
+    one.leases.listener.acquired = acquired
+    one.leases.book.renew = held_up
+    await until(lambda: taken == [Shard(0, 1)])
+    await until(lambda: one.held == {0})
+
+
 async def test_a_holder_that_was_suspended_knows_it_by_its_clock_alone_and_takes_its_shard_up_again(group):
     one = await group.join("one")
     await until(lambda: one.held == {0})

@@ -46,6 +46,25 @@ def test_a_shard_is_ours_until_its_lease_runs_out(fence, now):
             fence.check()
 
 
+def test_how_long_a_shard_is_ours_counts_from_when_it_was_taken_and_not_from_a_renewal(fence, now):
+    shard = fence.shard(KEY)
+    fence.extend(shard, 60.0)
+    now.at = 55.0
+    fence.extend(shard, 65.0)
+    assert fence.held_for(KEY) == 5.0
+    now.at = 70.0
+    fence.extend(shard, 80.0)
+    assert fence.held_for(KEY) == 0.0, "it had run out"
+    fence.drop(shard)
+    now.at = 72.0
+    fence.extend(shard, 80.0)
+    assert fence.held_for(KEY) == 0.0, "it had been given up"
+
+
+def test_who_is_alone_has_always_been_the_one_to_act():
+    assert NoFence().held_for(KEY) == float("inf")
+
+
 def test_a_shard_that_was_given_up_is_refused_at_once(fence):
     fence.extend(fence.shard(KEY), 60.0)
     fence.drop(fence.shard(KEY))

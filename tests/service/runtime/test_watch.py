@@ -111,9 +111,11 @@ async def test_a_lost_connection_is_resumed_without_a_new_list():
 async def test_bookmarks_move_the_point_to_resume_from():
     script = Script(lists=[page(5)], watches=[[bookmark(50), Unavailable("cut")]])
     reflector, _ = reflect(script)
+    assert reflector.position == 0
     async with running(reflector.run()):
         await until(lambda: len(script.followed) == 2)
     assert script.followed == ["5", "50"]
+    assert reflector.position == 50
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""One face for one cache or several."""
+
+import pytest
+
+from service.kube.resource import CONFIG_MAPS, NODES
+from service.runtime.informer import Informer
+from service.runtime.key import Key
+
+
+def raw(namespace, name="one"):
+    return {"metadata": {"namespace": namespace, "name": name, "uid": "u", "resourceVersion": "7"}}
+
+
+@pytest.mark.parametrize("namespaces", [(), ("a", "b")], ids=["all namespaces", "a few"])
+def test_the_first_object_that_we_write_is_known_at_once(namespaces):
+    informer = Informer(None, CONFIG_MAPS, namespaces=namespaces)
+    informer.absorb(raw("a"))
+    assert Key("a", "one") in informer
+
+
+def test_an_object_that_we_saw_go_does_not_come_back_though_it_was_the_only_one():
+    informer = Informer(None, CONFIG_MAPS)
+    informer.absorb_deletion(Key("a", "one"), "u")
+    informer.absorb(raw("a"))
+    assert len(informer) == 0
+
+
+def test_what_is_in_a_namespace_that_is_not_watched_is_not_kept():
+    informer = Informer(None, CONFIG_MAPS, namespaces=("a",))
+    informer.absorb(raw("c"))
+    assert len(informer) == 0
+
+
+def test_a_kind_without_namespaces_has_one_cache_whatever_is_watched():
+    informer = Informer(None, NODES, namespaces=("a", "b"))
+    informer.absorb({"metadata": {"name": "one", "uid": "u", "resourceVersion": "7"}})
+    assert informer.get(Key("", "one"))
