@@ -203,10 +203,10 @@ class Performer:
     ) -> None:
         client = self._observer.workload_client(subject)
         match action:
-            case Cordon(node=node, uid=uid):
-                await self._patch_node(client, subject, node, _cordon(uid, on=True))
+            case Cordon(node=node, uid=uid, resource_version=version):
+                await self._patch_node(client, subject, node, _cordon(uid, version))
             case Uncordon(node=node, uid=uid):
-                await self._patch_node(client, subject, node, _cordon(uid, on=False))
+                await self._patch_node(client, subject, node, _uncordon(uid))
             case ApplyTaints():
                 await self._apply_taints(client, subject, action)
             case Evict(pods=pods):
@@ -219,6 +219,9 @@ class Performer:
             raw = await client.patch(NODES, node, body)
         except NotFound as gone:
             raise ChangedMeanwhile(gone.message) from gone
+        except Conflict:
+            self._observer.absorb_node(subject, await client.get(NODES, node))
+            raise
         self._observer.absorb_node(subject, raw)
 
     async def _apply_taints(self, client: Client, subject: Subject, action: ApplyTaints) -> None:
@@ -254,11 +257,14 @@ def _outdated(found: Child, action: Create) -> bool:
     return action.role is not Role.MACHINE and not manifests.made_from(found, action.manifest)
 
 
-def _cordon(uid: str, *, on: bool) -> dict[str, Any]:
-    return {
-        "metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: "true" if on else None}},
-        "spec": {"unschedulable": True if on else None},
-    }
+def _cordon(uid: str, version: str) -> dict[str, Any]:
+    annotations = {names.ANNOTATION_CORDONED: "true"}
+    metadata = {"uid": uid, "resourceVersion": version, "annotations": annotations}
+    return {"metadata": metadata, "spec": {"unschedulable": True}}
+
+
+def _uncordon(uid: str) -> dict[str, Any]:
+    return {"metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: None}}, "spec": {"unschedulable": None}}
 
 
 async def _evict(client: Client, pods: tuple[Pod, ...]) -> list[Blocker]:

@@ -66,10 +66,11 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Cordon:
-    """Keep new pods away from the Node, and remember that it was us."""
+    """Keep new pods away from the Node, and remember that it was us: so only if nobody has written to it meanwhile."""
 
     node: str
     uid: str
+    resource_version: str
 
 
 @dataclass(frozen=True, slots=True)

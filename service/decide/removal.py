@@ -164,7 +164,7 @@ def _cordon(world: World) -> tuple[Action, ...]:
     node = world.node
     if node is None or node.unschedulable or not node_is_ours(world):
         return ()
-    return (Cordon(node=node.name, uid=node.uid),)
+    return (Cordon(node=node.name, uid=node.uid, resource_version=node.resource_version),)
 
 
 def uncordon(world: World) -> tuple[Action, ...]:

@@ -31,7 +31,7 @@ def test_every_log_event_is_documented_and_every_documented_event_exists():
 
 @pytest.mark.parametrize("page", [OPERATORS, OWNERS], ids=["operators", "owners"])
 def test_paths_and_patches_in_the_pages_are_real(page: str):
-    for path in re.findall(r"`?((?:agent|tests|bench)/[\w./]+)`?", page):
+    for path in re.findall(r"`?((?:agent|tests|bench)/[\w./-]+)`?", page):
         assert (ROOT / path).exists(), path
     for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
         assert all(shlex.split(line)[0] == "kubectl" for line in block.splitlines())

@@ -98,7 +98,16 @@ async def hands(small_cluster, client, namespace):
 
 def cordon(node, **changes):
     metadata = {**node["metadata"], **changes}
-    return actions.Cordon(node=metadata["name"], uid=metadata["uid"])
+    return actions.Cordon(metadata["name"], metadata["uid"], metadata["resourceVersion"])
+
+
+async def cordoned(client, hands, node):
+    """Cordons it, in whatever version Kubernetes' own controllers have brought it to meanwhile."""
+    for _ in range(10):
+        outcome = await hands.do(cordon(await client.get(NODES, node["metadata"]["name"])))
+        if not outcome.interrupted:
+            break
+    assert outcome.did(actions.Cordon)
 
 
 # Children
@@ -127,7 +136,7 @@ async def test_an_object_that_is_there_already_is_taken_only_if_it_was_made_from
 
 async def test_a_cordon_remembers_that_it_was_ours_and_is_undone_with_it(client, hands, node):
     name = node["metadata"]["name"]
-    assert (await hands.do(cordon(node))).done == (cordon(node),)
+    await cordoned(client, hands, node)
     seen = await client.get(NODES, name)
     assert seen["spec"]["unschedulable"]
     assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == "true"
@@ -143,6 +152,15 @@ async def test_a_node_that_is_no_longer_the_one_that_was_seen_is_looked_at_again
     outcome = await hands.do(cordon(node, **change), cordon(node))
     assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
     assert "unschedulable" not in (await client.get(NODES, node["metadata"]["name"]))["spec"]
+
+
+async def test_a_cordon_that_somebody_else_made_meanwhile_is_not_taken_for_ours(client, hands, node):
+    seen = await client.get(NODES, node["metadata"]["name"])
+    await client.patch(NODES, node["metadata"]["name"], {"spec": {"unschedulable": True}})
+    outcome = await hands.do(cordon(seen))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    stored = await client.get(NODES, node["metadata"]["name"])
+    assert names.ANNOTATION_CORDONED not in stored["metadata"].get("annotations", {})
 
 
 async def test_taints_are_written_only_to_the_version_that_was_seen(client, hands, node):
@@ -170,7 +188,7 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
 
 async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_the_node(client, hands, node):
     name, wrong = node["metadata"]["name"], Taint("no key!", "NoSchedule")
-    await hands.do(cordon(node))
+    await cordoned(client, hands, node)
     uid = node["metadata"]["uid"]
     uncordon = actions.Uncordon(node=name, uid=uid)
     for _ in range(10):  # Kubernetes' own controllers write to a new Node too

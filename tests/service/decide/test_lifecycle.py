@@ -284,7 +284,7 @@ def test_a_boundary_is_exact_to_the_second():
 
 def test_outside_a_window_the_shutdown_is_stored_before_the_node_is_cordoned():
     plan = decide(intent(), running_world(), CLOSES)
-    assert plan.actions == (actions.RecordShutdown(CLOSES), actions.Cordon("node-7", "uid-of-the-node"))
+    assert plan.actions == (actions.RecordShutdown(CLOSES), actions.Cordon("node-7", "uid-of-the-node", "100"))
     assert plan.shutdown == CLOSES
 
 
