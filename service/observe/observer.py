@@ -15,19 +15,19 @@ from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
-from service.decide.world import Cluster, Failure, HostConflict, Node, Role, Unseen, Workload, World
+from service.decide.world import Cluster, HostConflict, Node, Role, Workload, World
 from service.kube.client import Client
-from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
+from service.kube.errors import KubeError, NotFound
 from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
 from service.kube.workload import Workload as Connection
 from service.kube.workload import Workloads, WorkloadUnreachable
-from service.observe import freshness, hosts, views
+from service.observe import freshness, hosts, kinds, views
 from service.observe.agents import AgentSight
 from service.observe.authors import who_enabled
 from service.observe.hosts import Hosts
 from service.observe.nodes import NodeIndex
 from service.observe.subject import Subject
-from service.observe.watches import Capi, NotListedError, Watches
+from service.observe.watches import Capi, Watches
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 
@@ -90,7 +90,7 @@ class Observer:
         try:
             return await self._with_object(subject, world, role, await self._informer(subject, role))
         except KubeError as error:
-            return _not_seen(world, role, error)
+            return kinds.not_seen(world, role, error)
 
     async def _with_object(self, subject: Subject, world: World, role: Role, informer: Informer | None) -> World:
         if informer is None:
@@ -103,16 +103,16 @@ class Observer:
             try:
                 raw = await self._asked(informer, key)
             except NotFound as error:  # the kind, that is: nobody can tell about the object
-                return _not_seen(world, role, error)
+                return kinds.not_seen(world, role, error)
         return _having(world, subject, role, informer.resource, raw) if raw is not None else world
 
     async def _informer(self, subject: Subject, role: Role) -> Informer | None:
         """The cache in which a provider's object would be; None if there cannot be one, as its kind is not served."""
-        for kind in _kinds(subject, role):
+        for kind in kinds.possible(subject, role):
             informer = await self._watches.kind(*kind)
             if informer is not None:
                 return informer
-        recorded = _recorded(subject, role)
+        recorded = kinds.recorded(subject, role)
         if recorded is None:
             return None
         informer = await self._watches.kind_of_any_version(*recorded)
@@ -298,40 +298,6 @@ def _rival(subject: Subject, capi: Capi | None) -> str | None:
     raw = capi.machines.get(subject.key) if capi else None
     owners = raw["metadata"].get("ownerReferences") or () if raw else ()
     return subject.key.name if any(owner.get("uid") == subject.me.uid for owner in owners) else None
-
-
-def _recorded(subject: Subject, role: Role) -> tuple[str, str] | None:
-    """The apiVersion and kind of an object that exists, as far as the status knows."""
-    ref = subject.status.bootstrap_ref if role is Role.BOOTSTRAP else subject.status.infrastructure_ref
-    return (ref.api_version, ref.kind) if ref is not None else None
-
-
-def _kinds(subject: Subject, role: Role) -> list[tuple[str, str]]:
-    """What an object of a role may be: as recorded, or the same kind in the version that the spec names."""
-    recorded, spec = _recorded(subject, role), subject.intent.spec
-    known = [] if recorded is None else [recorded]
-    if spec is None:
-        return known
-    provider = spec.bootstrap_spec if role is Role.BOOTSTRAP else spec.infrastructure_spec
-    wanted = provider.api_version, provider.kind
-    return known if recorded is not None and _of_group(recorded) != _of_group(wanted) else [*known, wanted]
-
-
-def _of_group(kind: tuple[str, str]) -> tuple[str, str]:
-    return kind[0].rpartition("/")[0], kind[1]
-
-
-def _not_seen(world: World, role: Role, error: KubeError) -> World:
-    """The world with something in it that could not be looked at."""
-    passing = isinstance(error, Unavailable) and not isinstance(error, NotListedError)
-    unseen = Unseen(Failure(_reason(error), error.message), passing)
-    return replace(world, unseen={**world.unseen, role: unseen})
-
-
-def _reason(error: KubeError) -> str:
-    if isinstance(error, Rejected | Unauthorized):
-        return type(error).__name__
-    return "KindNotServed" if isinstance(error, NotFound) else "APIUnavailable"
 
 
 def _having(world: World, subject: Subject, role: Role, resource: Resource, raw: Raw) -> World:
