@@ -15,6 +15,7 @@ SOURCES = (
     SERVICE / "act" / "troubles.py",
     SERVICE / "kube" / "connection.py",
     SERVICE / "observe" / "observer.py",
+    SERVICE / "observe" / "kinds.py",
     SERVICE / "observe" / "agents.py",
 )
 CONDITIONS = (ROOT / "docs" / "reference" / "conditions.md").read_text()
