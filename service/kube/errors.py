@@ -24,6 +24,8 @@ import orjson
 from crds.text import one_line
 
 MESSAGE_LIMIT = 1024
+LONGEST_PAUSE = 60.0
+"""However long a server asks us to stay away: a load balancer may name an hour and be back in a minute."""
 _CAUSES_LIMIT = 16
 _NOT_READY = "not yet ready to handle request"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -127,11 +129,14 @@ def from_response(status: int, body: bytes, *, retry_after: str | None, what: st
 
 
 def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None = None) -> KubeError:
-    """The error that a `Status` object describes, from an answer or from inside a watch."""
-    details = answer.get("details") or {}
-    code = _said(int(answer.get("code") or 0), answer)
+    """The error that a `Status` object describes, from an answer or from inside a watch.
+
+    It may come from a workload cluster, which is somebody else's: whatever is in it, it becomes an error of ours.
+    """
+    details = _mapping(answer.get("details"))
+    code = _said(_whole(answer.get("code")), answer)
     reason = str(answer.get("reason") or "")
-    causes = tuple(_cause(raw) for raw in (details.get("causes") or ())[:_CAUSES_LIMIT])
+    causes = tuple(_cause(_mapping(raw)) for raw in _listed(details.get("causes"))[:_CAUSES_LIMIT])
     kind = _class_for(code, reason, causes)
     error = kind(
         _sentence(what, code, answer, causes),
@@ -199,8 +204,21 @@ def _parse(status: int, body: bytes) -> dict[str, Any]:
     return {"code": status, "message": _PHRASES.get(status, "not an answer of an API server")}
 
 
-def _seconds(value: str | int | None) -> float | None:
+def _seconds(value: Any) -> float | None:
     try:
-        return max(0.0, float(value)) if value else None
-    except ValueError:
+        asked = float(value or 0)
+    except (TypeError, ValueError):
         return None  # an HTTP date: API servers send seconds
+    return min(asked, LONGEST_PAUSE) if asked > 0 else None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0

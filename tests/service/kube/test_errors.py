@@ -58,6 +58,32 @@ def test_how_long_the_server_wants_us_to_wait_is_kept(header, seconds):
     assert answered(429, retry_after=header).retry_after == seconds
 
 
+@pytest.mark.parametrize("header", ["3600", "1e300", "inf"])
+def test_but_nobody_is_waited_for_longer_than_a_minute(header):
+    assert answered(503, retry_after=header).retry_after == errors.LONGEST_PAUSE
+
+
+@pytest.mark.parametrize("header", ["0", "-5", "nan"])
+def test_a_server_that_wants_no_pause_leaves_it_to_us(header):
+    assert answered(429, retry_after=header).retry_after is None
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"details": "x"},
+        {"details": {"causes": 5}},
+        {"details": {"causes": ["x", None]}},
+        {"details": {"retryAfterSeconds": [1]}},
+        {"code": "many", "message": {}, "reason": 7},
+    ],
+)
+def test_nonsense_from_a_server_is_that_servers_failure(nonsense):
+    body = orjson.dumps({"kind": "Status", **nonsense})
+    assert type(from_response(403, body, retry_after=None, what="list pods")) is errors.Forbidden
+    assert isinstance(from_status(nonsense, what="watch nodes"), errors.KubeError)
+
+
 def test_the_wait_is_also_found_in_the_body():
     assert answered(429, retryAfterSeconds=7).retry_after == 7.0
 
