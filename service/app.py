@@ -26,6 +26,9 @@ from service.settings import Settings
 from webhooks.verdict import ClusterLookup, nobody_knows
 
 log = structlog.get_logger(__name__)
+FAREWELL_SECONDS: Final = 5.0
+"""Once its work is put down or abandoned, a part has so long to give back what it holds, such as leases."""
+
 
 
 class EndedEarlyError(RuntimeError):
@@ -61,8 +64,8 @@ class Shared:
 class Component:
     """A part that runs beside the servers and returns once `Shared.stopping` is set and its work is put down safely.
 
-    `unready` tells why the process should not be given work on its account, or None. It is cancelled if it takes
-    longer than `Settings.stop_seconds`.
+    `unready` tells why the process should not be given work on its account, or None. Its work may take as long as
+    `Settings.stop_seconds` to put down; it is cancelled if it takes longer than that and `FAREWELL_SECONDS`.
     """
 
     name: str
@@ -161,7 +164,7 @@ class Service:
         shared.health.stopping = True
         log.info("stopping", drain_seconds=settings.drain_seconds)
         drained = asyncio.create_task(self._unless_hurried(settings.drain_seconds))
-        await self._finished(parts.workers, settings.stop_seconds)
+        await self._finished(parts.workers, settings.stop_seconds + FAREWELL_SECONDS)
         # Not ready any more, but API servers may still have us on their list: a refused review would fail a user.
         await drained
         if self.admission is not None:

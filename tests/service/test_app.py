@@ -214,6 +214,27 @@ async def test_components_put_their_work_down_before_the_webhooks_stop(files: Pa
     assert order == ["component"]
 
 
+async def test_a_component_that_had_to_abandon_its_work_still_gives_back_what_it_holds(files: Path):
+    given_back: list[str] = []
+
+    def slow(shared: Shared) -> Component:
+        async def run() -> None:
+            await shared.stopping.wait()
+            await asyncio.sleep(shared.settings.stop_seconds)  # as for a worker that hangs
+            await asyncio.sleep(0.2)
+            given_back.append("lease")
+
+        return Component("slow", run)
+
+    async with prepared(files, slow=slow) as (service, shared):
+        shared.settings = shared.settings.model_copy(update={"stop_seconds": 0.1})
+        running_service = asyncio.create_task(service.run())
+        await until(lambda: service.admission.endpoint.listening)
+        shared.stopping.set()
+        await asyncio.wait_for(running_service, 30)
+    assert given_back == ["lease"]
+
+
 async def test_a_component_that_does_not_stop_is_abandoned(files: Path):
     async def stubborn() -> None:
         await asyncio.Event().wait()
