@@ -21,14 +21,15 @@ from service.admission import Admission
 from service.clock import Clock
 from service.health import Check, Health
 from service.kube.client import Client
+from service.kube.transport import Limits
 from service.servers import Endpoint, bound
 from service.settings import Settings
 from webhooks.verdict import ClusterLookup, nobody_knows
 
-log = structlog.get_logger(__name__)
 FAREWELL_SECONDS: Final = 5.0
 """Once its work is put down or abandoned, a part has so long to give back what it holds, such as leases."""
 
+log = structlog.get_logger(__name__)
 
 
 class EndedEarlyError(RuntimeError):
@@ -96,9 +97,10 @@ def spare_collections() -> None:
 
 async def connect(settings: Settings) -> Client:
     """A client for the management cluster: by kubeconfig, or as the pod that we are."""
+    limits = Limits(unacknowledged_seconds=settings.lease_times.under_way)
     if settings.kubeconfig is not None:
-        return await Client.from_kubeconfig(settings.kubeconfig, settings.context)
-    return Client.in_cluster()
+        return await Client.from_kubeconfig(settings.kubeconfig, settings.context, limits=limits)
+    return Client.in_cluster(limits=limits)
 
 
 Tasks = list[asyncio.Task[None]]

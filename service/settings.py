@@ -161,6 +161,8 @@ class Settings(BaseSettings):
             raise ValueError(f"instance_id must be less than instance_count, {self.instance_count}")
         if not self.lease_retry_seconds < self.lease_renew_seconds < self.lease_seconds:
             raise ValueError("lease_retry_seconds must be less than lease_renew_seconds, that less than lease_seconds")
+        if self.lease_seconds - self.lease_renew_seconds < 1:
+            raise ValueError("lease_seconds must be at least a second more than lease_renew_seconds")
         return self
 
     @property

@@ -65,6 +65,11 @@ class LeaseTimes:
         """A request that has no answer by then is given up, so that there is time for another."""
         return self.deadline / 3
 
+    @property
+    def under_way(self) -> float:
+        """What was sent and has not arrived by then is given up, so that it does not meet the next holder's writes."""
+        return 0.8 * (self.duration - self.deadline)
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:

@@ -5,7 +5,7 @@ A cluster that cannot be reached says why, is tried again calmly, and keeps nobo
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -163,7 +163,10 @@ class Workload:
             return self._reflector
 
     async def _open(self, access: Access) -> Reflector:
-        self._client = Client(await _endpoint(access), _SecretToken(access.token, self), limits=LIMITS)
+        # How late a write may arrive is the same for all clusters that one process writes to.
+        patience = self._management.transport.limits.unacknowledged_seconds
+        limits = replace(LIMITS, unacknowledged_seconds=patience)
+        self._client = Client(await _endpoint(access), _SecretToken(access.token, self), limits=limits)
         self._client.guard_writes(self.guard)
         self._client.observe_calls(self._note)
         reflector = Reflector(Objects(self._client, NODES), self.nodes, backoff=PATIENCE)

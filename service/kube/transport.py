@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -23,8 +24,6 @@ from service.kube.errors import Disconnected, KubeError, Unauthorized, Unavailab
 _SKEW_EVERY = 10.0
 # Shorter than the patience of load balancers, so that it is us who close idle connections.
 _KEEP_ALIVE = 30.0
-# Less than lies between the moment a replica stops acting and the moment another may begin; see service.sharding.
-UNACKNOWLEDGED_MS = 4000
 _LONGEST_EXPLANATION = 256 * 1024
 RETRY_PAUSES = (0.1, 0.4)
 """Seconds before the second and the third try of a request."""
@@ -41,6 +40,10 @@ class Limits:
     call_seconds: float = 30.0
     connect_seconds: float = 10.0
     body_bytes: int = 512 * 1024 * 1024
+    values: int | None = None
+    """In one answer or event: three bytes of JSON can become a hundred in memory."""
+    unacknowledged_seconds: float = 4.0
+    """Less than lies between the moment a replica stops acting and the moment another may begin; see `LeaseTimes`."""
 
 
 class Call(NamedTuple):
@@ -179,7 +182,7 @@ class Transport:
                 limit=self.limits.calls if pool == "call" else 0,
                 ssl=self.endpoint.tls,
                 keepalive_timeout=_KEEP_ALIVE,
-                socket_factory=impatient_socket,
+                socket_factory=partial(impatient_socket, self.limits.unacknowledged_seconds),
             ),
             proxy=self.endpoint.proxy,
             request_class=self._guarded(),
@@ -259,11 +262,11 @@ class Transport:
                 self.on_call(Call(request.verb, request.resource, status, time.perf_counter() - started))
 
 
-def impatient_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+def impatient_socket(seconds: float, address: aiohttp.AddrInfoType) -> socket.socket:
     """A socket that the kernel gives up when what it sent is not acknowledged: a late write must not arrive at all."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
     return made
 
 

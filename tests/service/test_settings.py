@@ -116,6 +116,8 @@ def test_time_is_real_unless_simulated():
         (("--certificates", "files"), "certificates=files needs certificate_file and key_file"),
         (("--instance-id", "2", "--instance-count", "2"), "instance_id must be less than instance_count, 2"),
         (("--workers", "0", "--speed", "-1"), "--workers.*; --speed"),
+        (("--lease-renew-seconds", "20"), "lease_renew_seconds, that less than lease_seconds"),
+        (("--lease-renew-seconds", "14.5"), "lease_seconds must be at least a second more than lease_renew_seconds"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_flag(words: tuple[str, ...], says: str):

@@ -14,7 +14,7 @@ from local.pki import Authority
 from service.kube.credentials import TokenFile
 from service.kube.errors import Disconnected, Invalid, Rejected, TooManyRequests, Unauthorized, Unavailable, Untrusted
 from service.kube.resource import CONFIG_MAPS
-from service.kube.transport import impatient_socket
+from service.kube.transport import Limits
 from service.sharding import LeaseTimes
 from tests.service.kube.answering import answering, status
 from tests.waiting import until
@@ -344,7 +344,16 @@ async def test_reading_needs_no_lease(server):
         await get(client)
 
 
-def test_the_kernel_does_not_deliver_a_write_long_after_it_was_sent():
-    margin = LeaseTimes().duration - LeaseTimes().deadline
-    with impatient_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as made:
-        assert 0 < made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) < 1000 * margin
+@pytest.mark.parametrize("times", [LeaseTimes(), LeaseTimes(duration=6.0, deadline=4.5, retry=0.5)])
+async def test_the_kernel_does_not_deliver_a_write_that_another_replica_may_have_overtaken(server, times):
+    server.answer = always(lambda: web.json_response({}))
+    async with server.client(unacknowledged_seconds=times.under_way) as client:
+        await get(client)
+        (connections,) = client.transport._sessions["call"].connector._conns.values()
+        made = connections[0][0].transport.get_extra_info("socket")
+        patience = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    assert 0 < patience < 1000 * (times.duration - times.deadline)
+
+
+def test_usually_that_is_what_the_usual_leases_need():
+    assert Limits().unacknowledged_seconds == LeaseTimes().under_way
