@@ -94,7 +94,7 @@ class Controller:
         performer.doubtful = self._may_be_stale
         self.reconciler = Reconciler(self.queue, self.observer, performer, self.events, shared.clock)
         self.reach = Reach(self._ask, lambda: self.queue.hasten(HASTE_SECONDS))
-        self._ownership = Ownership(self.fence, self.queue, self.watches.scheduled, self.observer.forget)
+        self._ownership = Ownership(self.fence, self.queue, self.watches.scheduled, self.reconciler.forget)
         self.leases = self._make_leases(fence) if fence is not None else None
         self._warmth = Warmth(self.watches, settings.policy)
         self._pool = WorkerPool(self.queue, self._handle, size=settings.workers, on_error=self._failed)
@@ -199,7 +199,7 @@ class Controller:
             self._wake_rivals(change.key, term)
         if gone:
             self.queue.discard(change.key)
-            self.observer.forget(change.key)
+            self.reconciler.forget(change.key)
         else:
             self.reconciler.echoes.heard(change.key, _version(change))
             if not self.fence.owns(change.key):

@@ -26,11 +26,13 @@ from service.decide.world import Failure, World
 from service.kube.errors import Conflict, NotFound, Rejected, Unavailable
 from service.observe.observer import Observer
 from service.observe.subject import Subject
+from service.runtime.backoff import Backoff, Failures
 from service.runtime.echoes import Echoes
 from service.runtime.key import Key
 from service.runtime.queue import Queue
 
-CONFLICT_PAUSE: Final = 0.1
+CONFLICT_PAUSES: Final = Backoff(base=0.1, cap=30.0)
+"""Somebody was quicker: look again at once; where that never ends, such as behind a webhook, ever less often."""
 EMERGENCY_PAUSE: Final = timedelta(seconds=2)
 """Somebody waits for his machine: no back-off."""
 
@@ -56,6 +58,7 @@ class Reconciler:
         self._performer = performer
         self._events = events
         self._clock = clock
+        self._conflicts = Failures(CONFLICT_PAUSES)
         self.echoes = Echoes(queue.add)
         observer.on_written = lambda key, raw: self.echoes.wrote(key, raw["metadata"]["resourceVersion"])
         self.on_reported: Callable[[Subject, ScheduledMachineStatus], None] = lambda _subject, _after: None
@@ -80,6 +83,7 @@ class Reconciler:
         subject = self._observer.subject(key)
         if subject is None:
             self._queue.discard(key)
+            self.forget(key)  # also what a pass took hold of that was under way when it went
             return "gone"
         world = await self._observe(subject)
         now = self._clock.now()
@@ -155,8 +159,10 @@ class Reconciler:
             a_second = self._clock.real_seconds(timedelta(seconds=1))
             self._queue.add(key, due=self._clock.now() + plan.look_at_agent_in / a_second)
         hurry = _hurry(plan)
+        if not outcome.interrupted:
+            self._conflicts.succeeded(key)
         if outcome.interrupted:
-            self._queue.retry(key, after=CONFLICT_PAUSE)
+            self._queue.retry(key, after=self._conflicts.failed(key))
         elif outcome.trouble is not None:
             # What was to be looked at soon anyway, such as a drain, does not wait for a back-off.
             soon = outcome.trouble.retry_after or hurry or plan.look_again_in
@@ -168,6 +174,11 @@ class Reconciler:
         elif plan.look_again_in is not None:
             pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
             self._queue.retry(key, after=pause.total_seconds())
+
+    def forget(self, key: Key) -> None:
+        """A ScheduledMachine is gone, or somebody else's now."""
+        self._conflicts.succeeded(key)
+        self._observer.forget(key)
 
     def _priority(self, subject: Subject, plan: Plan) -> int:
         """Higher first when the next window opens, lower first when this one closes."""

@@ -1,7 +1,12 @@
 """A watch that lags behind the API server, as after an outage: conflicts are met once, not until it has caught up."""
 
+import time
+from itertools import pairwise
+
 from crds import names
-from local.provider.kinds import MACHINES
+from local.provider.kinds import HOSTS, MACHINES
+from service.kube.client import Client
+from service.kube.errors import Conflict
 from service.kube.resource import SCHEDULED_MACHINES
 from tests.e2e.manifests import EIGHT, NINE, machine
 from tests.integration.guarded import guarded, home
@@ -65,3 +70,23 @@ async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_a
         await until(owned)
         await op.at_rest()
         assert len(patches(op, "machines")) == 2
+
+
+async def test_a_conflict_that_never_ends_is_met_ever_less_often(audited, monkeypatch):
+    """As a provider's webhook may answer, which says 409 to whatever it does not want."""
+    async with audited.client() as admin:
+        tenants = await home(admin, "tenants")
+    async with guarded(audited, (tenants,), NINE) as op:
+        create, asked = Client.create, []
+
+        async def refusing(self, resource, body, **options):
+            if resource.plural != HOSTS.plural:
+                return await create(self, resource, body, **options)
+            asked.append(time.monotonic())
+            raise Conflict("the host is taken", status=409)
+
+        monkeypatch.setattr(Client, "create", refusing)
+        await op.client.create(SCHEDULED_MACHINES, desk(), namespace=tenants)
+        await until(lambda: len(asked) == 6, within=120)
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert pauses[-1] > 1.0
