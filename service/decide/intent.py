@@ -43,8 +43,9 @@ class Intent:
         return _next_opening(self.schedule, moment.replace(microsecond=0)) if self.schedule else None
 
 
-# Boundaries are exact to the second, one pass asks the same several times over, and a herd shares its schedules.
-_remembered = lru_cache(maxsize=4096)
+# Boundaries are exact to the second, one pass asks the same several times over, and a herd shares its schedules. Few
+# answers are enough: a second later nobody asks the same again.
+_remembered = lru_cache(maxsize=256)
 _covers = _remembered(Schedule.covers)
 _next_boundary = _remembered(Schedule.next_boundary)
 _next_opening = _remembered(Schedule.next_opening)

@@ -1,11 +1,16 @@
 """Nodes that ask for an emergency reclaim, and those among them that are not our business."""
 
+from typing import Final
+
 import structlog
 
 from crds import names
 from service.runtime.cache import Change, Happening, Object
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+
+MOST_REMEMBERED: Final = 10_000
+"""A workload cluster is somebody else's: it may have any number of them."""
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +33,8 @@ class Strangers:
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
         if uid in self._told or (machines is not None and _has_machine(machines, cluster, name)):
             return False
+        if len(self._told) >= MOST_REMEMBERED:
+            self._told.clear()
         self._told.add(uid)
         log.warning("ignored: a reclaim request on a Node of no ScheduledMachine", cluster=str(cluster), node=name)
         return True

@@ -3,6 +3,7 @@
 import pytest
 
 from crds import names
+from service.observe import strangers
 from service.observe.strangers import Strangers, asks_back
 from service.runtime.cache import Change, Happening
 from service.runtime.key import Key
@@ -37,10 +38,18 @@ def test_a_node_without_annotations_asks_for_nothing():
 
 
 def test_a_node_of_nobody_is_told_once():
-    strangers = Strangers()
-    assert strangers.asked(HERE, node(), Machines())
-    assert not strangers.asked(HERE, node(), Machines())
-    assert strangers.asked(HERE, node(uid="u-2"), None)
+    some = Strangers()
+    assert some.asked(HERE, node(), Machines())
+    assert not some.asked(HERE, node(), Machines())
+    assert some.asked(HERE, node(uid="u-2"), None)
+
+
+def test_of_ever_more_nodes_not_all_are_remembered(monkeypatch):
+    monkeypatch.setattr(strangers, "MOST_REMEMBERED", 3)
+    some = Strangers()
+    for number in range(10):
+        assert some.asked(HERE, node(uid=f"u-{number}"), None)
+    assert len(some._told) <= 3
 
 
 @pytest.mark.parametrize(
