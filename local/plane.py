@@ -1,6 +1,7 @@
 """The whole throw-away control plane: management and workload cluster, Cluster API, simulated hosts, kwok."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -85,9 +86,11 @@ class ControlPlane:
         return cluster
 
     def remove_workload(self, name: str) -> None:
-        """Stops a workload cluster that `add_workload` started."""
+        """Stops a workload cluster that `add_workload` started; another of that name may come."""
         self.kwoks.pop(name).kill()
-        self.workloads.pop(name).stop()
+        cluster = self.workloads.pop(name)
+        cluster.stop()
+        shutil.rmtree(cluster.directory)
 
     def _start_management(self) -> None:
         self.management.start_api()
