@@ -15,7 +15,6 @@ from service.decide.world import Pod
 from service.kube.client import PatchKind
 from service.kube.errors import Conflict, KubeError, NotFound
 from service.kube.resource import CONFIG_MAPS, NODES, PODS
-from service.observe import views
 from service.observe.agents import config_name
 from service.observe.observer import Observer
 from service.observe.subject import Subject
@@ -63,11 +62,10 @@ async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain)
 async def _pods_of(observer: Observer, subject: Subject, action: ForceDrain) -> list[Pod]:
     """The pods to delete, if the Node is still the host that it was."""
     node = await observer.node_now(subject, action.node)
-    client = observer.workload_client(subject)
+    observer.workload_client(subject)  # raises where no pod can be reached: that is not the same as no pods
     if node is None or node.provider_id != action.provider_id:
         return []
-    listed = await client.list(PODS, fields=f"spec.nodeName={node.name}")
-    return [pod for pod in map(views.pod, listed) if must_leave(pod)]
+    return [pod for pod in await observer.pods_of(subject, node.name) if must_leave(pod)]
 
 
 async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:

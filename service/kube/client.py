@@ -15,6 +15,7 @@ from crds.names import FIELD_MANAGER
 from service.kube import credentials as access
 from service.kube.credentials import Credentials, Endpoint, Token
 from service.kube.decode import Object, WatchEvent, decoded, event, lines
+from service.kube.errors import Unavailable
 from service.kube.resource import Resource
 from service.kube.transport import Call, Limits, Request, Transport
 
@@ -122,8 +123,10 @@ class Client:
         request = Request("list", "GET", resource.collection(namespace) + query, resource.plural)
         request.headers = METADATA_LIST if metadata_only else {}
         body = decoded(await self.transport.call(request))
-        meta = body.get("metadata") or {}
-        return Page(body.get("items") or [], meta.get("resourceVersion", ""), meta.get("continue") or None)
+        items, meta = body.get("items") or [], body.get("metadata") or {}
+        if not isinstance(items, list) or not isinstance(meta, dict):
+            raise Unavailable(f"{request.what}: the answer is not a list of objects")
+        return Page(items, meta.get("resourceVersion", ""), meta.get("continue") or None)
 
     async def list(
         self,
@@ -254,6 +257,7 @@ class Client:
         async with self.transport.stream(request, idle_seconds=idle_seconds) as content:
             on_open()
             async for line in lines(content.iter_any()):
+                self.transport.check_values(line)
                 yield event(line, request.what)
 
     async def raw_get(self, path: str) -> Object:

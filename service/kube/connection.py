@@ -26,7 +26,9 @@ from service.runtime.watch import Objects, Reflector
 log = structlog.get_logger()
 
 # Short and few: a cluster that does not answer must not hold up the workers that serve others.
-LIMITS = Limits(calls=8, call_seconds=10.0, connect_seconds=5.0, body_bytes=64 * 1024 * 1024)
+LIMITS = Limits(calls=8, call_seconds=10.0, connect_seconds=5.0, body_bytes=64 * 1024 * 1024, values=500_000)
+PAGE = 100
+"""A Node or pod has some hundred values, so a page of them has far fewer than are taken in at once."""
 PATIENCE = Backoff(base=2.0, cap=60.0, jitter=0.5)
 # Some ten thousand Nodes; a server that sends more is up to no good.
 NODE_BYTES = 64 * 1024 * 1024
@@ -51,17 +53,24 @@ REACHABLE = State(reachable=True, reason="Reachable", message="")
 
 
 def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
-    """What decisions look at: without images, volumes, field managers and the times of heartbeats."""
-    status = raw.get("status") or {}
+    """What decisions look at: without images, volumes, field managers and the times of heartbeats.
+
+    `TypeError` if it is no Node: decisions rely on its shape, and the server is somebody else's.
+    """
+    status, spec = raw.get("status") or {}, raw.get("spec") or {}
     metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
     conditions = [
         {key: condition[key] for key in ("type", "status", "reason", "message") if key in condition}
         for condition in status.get("conditions") or ()
     ]
     info = {"machineID": (status.get("nodeInfo") or {}).get("machineID", "")}
+    texts = [metadata.get("labels") or {}, metadata.get("annotations") or {}, *conditions, *(spec.get("taints") or ())]
+    named = {"providerID": spec.get("providerID") or "", **info}
+    if not all(isinstance(value, str | None) for found in (*texts, named) for value in found.values()):
+        raise TypeError("what should be text is not")
     return {
         "metadata": metadata,
-        "spec": raw.get("spec") or {},
+        "spec": spec,
         "status": {"conditions": conditions, "nodeInfo": info},
     }
 
@@ -169,7 +178,7 @@ class Workload:
         self._client = Client(await _endpoint(access), _SecretToken(access.token, self), limits=limits)
         self._client.guard_writes(self.guard)
         self._client.observe_calls(self._note)
-        reflector = Reflector(Objects(self._client, NODES), self.nodes, backoff=PATIENCE)
+        reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
         reflector.on_connected = self._connected
         return reflector
 

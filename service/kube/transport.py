@@ -231,7 +231,14 @@ class Transport:
             size += len(chunk)
             if size > self.limits.body_bytes:
                 raise Unavailable(f"the answer is longer than {self.limits.body_bytes} bytes")
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        self.check_values(body)
+        return body
+
+    def check_values(self, text: bytes) -> None:
+        """`Unavailable` if it holds more values than anybody means; each but the first of its kin follows a comma."""
+        if self.limits.values is not None and text.count(b",") > self.limits.values:
+            raise Unavailable(f"the answer holds more than {self.limits.values} values")
 
     def _note_skew(self, response: aiohttp.ClientResponse) -> None:
         now = time.monotonic()

@@ -15,7 +15,7 @@ from crds import names
 from service.decide.equipment import DAEMON_SET_MISSING, NAMESPACE_MISSING, is_labelled
 from service.decide.world import Failure, Node, ReclaimAgent
 from service.kube.client import Client
-from service.kube.connection import Workload
+from service.kube.connection import NODE_BYTES, PAGE, Workload
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import CONFIG_MAPS, DAEMON_SETS, NAMESPACES, PODS, Resource
 from service.runtime.cache import Change, Happening, Object
@@ -79,7 +79,8 @@ class AgentSight:
     def _watched(self, workload: Workload) -> _Watched:
         def watch(resource: Resource, changed: Callable[[Key, Change], None], **options: Any) -> Informer:
             def make(client: Client) -> Informer:
-                informer = Informer(client, resource, namespaces=(names.RECLAIM_NAMESPACE,), **options)
+                options.update(namespaces=(names.RECLAIM_NAMESPACE,), budget=NODE_BYTES, page_size=PAGE)
+                informer = Informer(client, resource, **options)
                 informer.listen(partial(changed, workload.key))
                 return informer
 
@@ -143,7 +144,7 @@ def _told(config: Raw | None) -> tuple[str, ...] | None:
     try:
         listed = json.loads((config.get("data") or {}).get(names.RECLAIM_CONFIG_KEY, ""))
         return tuple(listed) if isinstance(listed, list) else None
-    except ValueError:
+    except (ValueError, TypeError, AttributeError):
         return None  # mangled by somebody: written anew
 
 

@@ -4,6 +4,7 @@ Reads caches; asks the API server only to make sure that something which should 
 pods of a Node that is being drained.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -15,9 +16,10 @@ from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
-from service.decide.world import Cluster, HostConflict, Node, Role, Workload, World
+from service.decide.world import Cluster, HostConflict, Node, Pod, Role, Workload, World
 from service.kube.client import Client
-from service.kube.errors import KubeError, NotFound
+from service.kube.connection import PAGE
+from service.kube.errors import KubeError, NotFound, Unavailable
 from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
 from service.kube.workload import Workload as Connection
 from service.kube.workload import Workloads, WorkloadUnreachable
@@ -32,6 +34,9 @@ from service.runtime.informer import Informer
 from service.runtime.key import Key
 
 Raw = dict[str, Any]
+LIST_SECONDS: Final = 30.0
+MOST_PODS: Final = 5000
+"""Ten times as many as a Node can have."""
 _NOWHERE: Final = Workload(reachable=False, reason="NoNode", message="there is no Node to look at")
 
 
@@ -272,11 +277,30 @@ class Observer:
         if not draining or world.node is None or subject.status.reclaim is not None:
             return world
         try:
-            listed = await self.workload_client(subject).list(PODS, fields=f"spec.nodeName={world.node.name}")
+            return replace(world, pods=await self.pods_of(subject, world.node.name))
         except KubeError as error:
             down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
             return replace(world, workload=down)  # the Node was seen: what needs no pods can be done
-        return replace(world, pods=tuple(views.pod(raw) for raw in listed))
+
+    async def pods_of(self, subject: Subject, node: str) -> tuple[Pod, ...]:
+        """Asks for the pods on a Node. A list that goes on and on would keep a worker from everybody else."""
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                return await _pods_on(self.workload_client(subject), node)
+        except TimeoutError:
+            raise Unavailable(f"the list of the pods on Node {node} does not end") from None
+
+
+async def _pods_on(client: Client, node: str) -> tuple[Pod, ...]:
+    found: list[Pod] = []
+    more: str | None = None
+    while len(found) <= MOST_PODS:
+        page = await client.list_page(PODS, fields=f"spec.nodeName={node}", limit=PAGE, more=more)
+        found += views.pods(page.items)
+        more = page.more
+        if more is None:
+            return tuple(found)
+    raise Unavailable(f"the list of the pods on Node {node} does not end")
 
 
 def _node_name(world: World) -> str | None:

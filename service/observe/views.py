@@ -1,6 +1,6 @@
 """From raw API objects to the typed, frozen things that decisions look at; the border where JSON ends."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crds import names
@@ -8,8 +8,10 @@ from crds.scheduledmachine import Metadata
 from crds.status import ScheduledMachineStatus
 from service.clock import Clock
 from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint
+from service.kube.errors import Unavailable
 
 Raw = Mapping[str, Any]
+NAME_MAX = 253
 
 
 def identity(metadata: Metadata, clock: Clock) -> Identity:
@@ -100,14 +102,25 @@ def _taint(raw: Raw) -> Taint:
     )
 
 
+def pods(listed: Iterable[Raw]) -> tuple[Pod, ...]:
+    """Pods as a workload cluster lists them; `Unavailable` if it lists something else, as it is somebody else's."""
+    try:
+        return tuple(map(pod, listed))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Unavailable(f"the server listed something that is not a pod: {error!r}") from error
+
+
 def pod(raw: Raw) -> Pod:
     """A pod, as far as draining cares."""
     metadata, status = raw["metadata"], raw.get("status") or {}
     controller = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), None)
+    namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
+    if not (namespace.strip(".") and name.strip(".") and isinstance(uid, str)) or len(name) > NAME_MAX:
+        raise TypeError("a pod has a namespace, a name and a uid")
     return Pod(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        uid=metadata["uid"],
+        namespace=namespace,
+        name=name,
+        uid=uid,
         controller_kind=controller.get("kind") if controller else None,
         mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
         finished=status.get("phase") in ("Succeeded", "Failed"),

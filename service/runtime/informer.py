@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from service.kube.client import Client
@@ -9,7 +10,7 @@ from service.kube.errors import KubeError, Unavailable
 from service.kube.resource import Resource
 from service.runtime.cache import Cache, Change, Index, Object, slim
 from service.runtime.key import Key
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import PAGE, Objects, Reflector
 
 _GONE: Object = {"kind": "Status"}
 
@@ -27,15 +28,15 @@ class Informer:
         slim: Callable[[Object], Object] = slim,
         indexes: Mapping[str, Index] | None = None,
         metadata_only: bool = False,
+        budget: int | None = None,
+        page_size: int = PAGE,
     ) -> None:
         self.resource = resource
         scopes: tuple[str | None, ...] = (namespaces or (None,)) if resource.namespaced else (None,)
-        self._caches = {scope: Cache(slim=slim, indexes=indexes) for scope in scopes}
+        self._caches = {scope: Cache(slim=slim, indexes=indexes, budget=budget) for scope in scopes}
+        everywhere = Objects(client, resource, labels=labels, metadata_only=metadata_only, page_size=page_size)
         self._reflectors = {
-            scope: Reflector(
-                Objects(client, resource, namespace=scope, labels=labels, metadata_only=metadata_only), cache
-            )
-            for scope, cache in self._caches.items()
+            scope: Reflector(replace(everywhere, namespace=scope), cache) for scope, cache in self._caches.items()
         }
 
     def listen(self, listener: Callable[[Change], None]) -> None:

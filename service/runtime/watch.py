@@ -54,6 +54,7 @@ class Objects:
     fields: str | None = None
     metadata_only: bool = False
     idle_seconds: float = IDLE_SECONDS
+    page_size: int = PAGE
 
     def __str__(self) -> str:
         return self.resource.label
@@ -65,7 +66,7 @@ class Objects:
             namespace=self.namespace,
             labels=self.labels,
             fields=self.fields,
-            limit=PAGE,
+            limit=self.page_size,
             more=more,
             metadata_only=self.metadata_only,
         )

@@ -33,10 +33,10 @@ def client_for(cluster, url=None):
 class Watched:
     """A cache that follows the ConfigMaps of a namespace."""
 
-    def __init__(self, client, namespace, idle_seconds=70.0):
+    def __init__(self, client, namespace, **options):
         self.cache = Cache()
         self.restarts = []
-        source = Objects(client, CONFIG_MAPS, namespace=namespace, idle_seconds=idle_seconds)
+        source = Objects(client, CONFIG_MAPS, namespace=namespace, **options)
         self.reflector = Reflector(source, self.cache, backoff=QUICK)
         self.reflector.on_restart = self.restarts.append
         self.namespace = namespace
@@ -71,13 +71,12 @@ async def test_creations_changes_and_deletions_reach_the_cache(admin, namespace)
         await until(lambda: found.names() == {"before"})
 
 
-async def test_a_large_list_comes_in_pages(admin, namespace, monkeypatch):
-    monkeypatch.setattr("service.runtime.watch.PAGE", 7)
+async def test_a_large_list_comes_in_pages(admin, namespace):
     names = {f"x{n}" for n in range(30)}
     await asyncio.gather(*(admin.create(CONFIG_MAPS, config_map(n), namespace=namespace) for n in names))
     calls = []
     admin.observe_calls(calls.append)
-    async with watched(admin, namespace) as found:
+    async with watched(admin, namespace, page_size=7) as found:
         assert found.names() == names
     assert sum(call.verb == "list" for call in calls) >= 5
 

@@ -75,6 +75,22 @@ async def test_an_endless_answer_is_cut_off(server):
             await get(client)
 
 
+async def test_an_answer_of_countless_small_values_is_not_taken_in(server):
+    server.answer = always(lambda: web.Response(body=b'{"items":[' + b"[]," * 1000 + b"[]]}"))
+    async with server.client(values=1000) as client:
+        assert len((await get(client))["items"]) == 1001
+    async with server.client(values=999) as client:
+        with pytest.raises(Unavailable, match="more than 999 values"):
+            await get(client)
+
+
+async def test_nor_is_an_event_of_them(server):
+    server.answer = always(lambda: web.Response(body=b'{"type":"ADDED","object":[' + b"[]," * 1000 + b"[]]}\n"))
+    async with server.client(values=999) as client, aclosing(client.watch(CONFIG_MAPS, "1")) as events:
+        with pytest.raises(Unavailable, match="more than 999 values"):
+            await anext(events)
+
+
 async def test_a_redirect_is_not_followed(server):
     server.answer = always(lambda: web.Response(status=307, headers={"Location": "https://elsewhere.invalid/"}))
     async with server.client() as client:

@@ -3,7 +3,7 @@ to lag behind on demand."""
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,8 +14,10 @@ from service.decide import manifests
 from service.decide.drain import PODS_NOT_LISTED
 from service.decide.world import Contract, Role, World
 from service.decide.world import Workload as State
+from service.kube.client import Page
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
+from service.observe import observer
 from service.observe.observer import Observer
 from service.runtime.key import Key
 from tests.service.decide import builders
@@ -58,10 +60,16 @@ class Server:
         return self._objects[name]
 
 
-class Workload:
-    """A workload cluster whose Nodes are watched, and which does not list pods."""
+ENDLESS, SILENT = "a list that goes on and on", "a list that does not come"
+NAMED: Raw = {"namespace": "a", "name": "x", "uid": "u"}
+TOO_MANY: Final = Unavailable("too many requests", status=429)
 
-    def __init__(self, *nodes: Raw) -> None:
+
+class Workload:
+    """A workload cluster whose Nodes are watched; it does not list pods, or not what can be read."""
+
+    def __init__(self, *nodes: Raw, pods: Any = TOO_MANY) -> None:
+        self._pods = pods
         self.settled = asyncio.Event()
         self.settled.set()
         self.state = State(reachable=True)
@@ -70,8 +78,12 @@ class Workload:
     def client(self) -> "Workload":
         return self
 
-    async def list(self, *_: Any, **__: Any) -> list[Raw]:
-        raise Unavailable("too many requests", status=429)
+    async def list_page(self, *_: Any, **__: Any) -> Page:
+        if isinstance(self._pods, Exception):
+            raise self._pods
+        if self._pods is SILENT:
+            await asyncio.Event().wait()
+        return Page([{"metadata": NAMED}], "1", "more") if self._pods is ENDLESS else Page(self._pods, "1", None)
 
 
 async def seen(server: Server, *cached: Role, status: Raw | None = None, workload: Workload | None = None) -> World:
@@ -94,10 +106,10 @@ async def seen(server: Server, *cached: Role, status: Raw | None = None, workloa
     )
     workloads: Any = SimpleNamespace(release=lambda _key: None, hold=lambda _cluster, _key: workload or Workload())
     client: Any = server
-    observer = Observer(client, watches, workloads, DEFAULT_POLICY, ManualClock(MORNING))
-    found = observer.subject(KEY)
+    made = Observer(client, watches, workloads, DEFAULT_POLICY, ManualClock(MORNING))
+    found = made.subject(KEY)
     assert found is not None
-    return await observer.observe(found)
+    return await made.observe(found)
 
 
 @pytest.mark.parametrize("parts", [(Role.BOOTSTRAP,), (Role.BOOTSTRAP, Role.INFRASTRUCTURE)])
@@ -108,12 +120,29 @@ async def test_before_parts_count_as_without_a_machine_the_server_is_asked_for_i
     assert server.asked == ["desk-machine"]
 
 
-async def test_pods_that_are_not_listed_do_not_hide_the_node():
+@pytest.mark.parametrize(
+    ("pods", "said"),
+    [
+        (TOO_MANY, "too many requests"),
+        (ENDLESS, "does not end"),
+        (SILENT, "does not end"),
+        ([{}], "not a pod"),
+        (["pod"], "not a pod"),
+        ([{"metadata": {**NAMED, "name": ".."}}], "not a pod"),
+        ([{"metadata": {**NAMED, "name": 7}}], "not a pod"),
+        ([{"metadata": {**NAMED, "ownerReferences": ["x"]}}], "not a pod"),
+        ([{"metadata": NAMED, "status": "x"}], "not a pod"),
+    ],
+)
+async def test_pods_that_are_not_listed_do_not_hide_the_node(pods, said, monkeypatch):
+    monkeypatch.setattr(observer, "LIST_SECONDS", 30.0 if pods is ENDLESS else 0.05)
     metadata = {"name": "node-7", "uid": "n", "resourceVersion": "1"}
-    workload = Workload({"metadata": metadata, "spec": {"providerID": builders.PROVIDER_ID}})
+    workload = Workload({"metadata": metadata, "spec": {"providerID": builders.PROVIDER_ID}}, pods=pods)
     status = builders.running_status(shutdown_started_at=MORNING).to_json()
     world = await seen(Server(), *Role, status=status, workload=workload)
-    assert (world.workload, world.pods) == (State(False, PODS_NOT_LISTED, "too many requests"), None)
+    assert world.workload is not None
+    assert (world.workload.reachable, world.workload.reason, world.pods) == (False, PODS_NOT_LISTED, None)
+    assert said in world.workload.message
     assert world.node is not None
     assert world.node.name == "node-7"
 
