@@ -15,9 +15,8 @@ from service.decide.world import Pod
 from service.kube.client import PatchKind
 from service.kube.errors import Conflict, KubeError, NotFound
 from service.kube.resource import CONFIG_MAPS, NODES, PODS
-from service.observe import views
 from service.observe.agents import config_name
-from service.observe.observer import Observer
+from service.observe.observer import Observer, pods_on
 from service.observe.subject import Subject
 
 DRAIN_SECONDS: Final = 60.0
@@ -66,8 +65,7 @@ async def _pods_of(observer: Observer, subject: Subject, action: ForceDrain) -> 
     client = observer.workload_client(subject)
     if node is None or node.provider_id != action.provider_id:
         return []
-    listed = await client.list(PODS, fields=f"spec.nodeName={node.name}")
-    return [pod for pod in map(views.pod, listed) if must_leave(pod)]
+    return [pod for pod in await pods_on(client, node) if must_leave(pod)]
 
 
 async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import islice
 
+from crds.fields import TAINTS_MAX
 from crds.status import (
     AppliedTaint,
     Condition,
@@ -205,9 +207,8 @@ def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, 
 
 
 def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:
-    return tuple(
-        AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints
-    )
+    told = (AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints)
+    return tuple(islice(told, TAINTS_MAX))
 
 
 def _returns(s: Situation) -> bool:

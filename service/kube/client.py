@@ -15,6 +15,7 @@ from crds.names import FIELD_MANAGER
 from service.kube import credentials as access
 from service.kube.credentials import Credentials, Endpoint, Token
 from service.kube.decode import Object, WatchEvent, decoded, event, lines
+from service.kube.errors import Unavailable
 from service.kube.resource import Resource
 from service.kube.transport import Call, Limits, Request, Transport
 
@@ -133,8 +134,12 @@ class Client:
         labels: str | None = None,
         fields: str | None = None,
         limit: int = 500,
+        most: int | None = None,
     ) -> list[Object]:
-        """All objects, fetched in pages of `limit`. Items carry no kind of their own: the list says it once."""
+        """All objects, fetched in pages of `limit`; of more than `most`, the server is not listened to further.
+
+        Items carry no kind of their own: the list says it once.
+        """
         items: list[Object] = []
         more: str | None = None
         while True:
@@ -143,6 +148,8 @@ class Client:
             )
             items += page.items
             more = page.more
+            if most is not None and len(items) > most:
+                raise Unavailable(f"list {resource.plural}: more than {most} objects")
             if more is None:
                 return items
 

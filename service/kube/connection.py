@@ -51,9 +51,19 @@ REACHABLE = State(reachable=True, reason="Reachable", message="")
 
 
 def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
-    """What decisions look at: without images, volumes, field managers and the times of heartbeats."""
+    """What decisions look at: without images, volumes, field managers and the times of heartbeats.
+
+    `TypeError` if it is no Node: nobody after this looks whether a text is a text.
+    """
     status = raw.get("status") or {}
     metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
+    spec = raw.get("spec") or {}
+    taints = spec.get("taints") or []
+    if not isinstance(taints, list) or not isinstance(spec.get("providerID"), str | None):
+        raise TypeError("a Node has a list of taints and a text for a providerID")
+    for texts in (metadata.get("labels") or {}, metadata.get("annotations") or {}, *taints):
+        if not all(isinstance(text, str | None) for text in texts.values()):
+            raise TypeError("labels, annotations and taints consist of texts")
     conditions = [
         {key: condition[key] for key in ("type", "status", "reason", "message") if key in condition}
         for condition in status.get("conditions") or ()
@@ -61,7 +71,7 @@ def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
     info = {"machineID": (status.get("nodeInfo") or {}).get("machineID", "")}
     return {
         "metadata": metadata,
-        "spec": raw.get("spec") or {},
+        "spec": spec,
         "status": {"conditions": conditions, "nodeInfo": info},
     }
 

@@ -25,6 +25,8 @@ from service.runtime.key import Key
 SYNC_SECONDS: Final = 5.0
 LOOK_AGAIN: Final = timedelta(minutes=1)
 """While the cluster does not let us see the agent; nothing wakes us when it does."""
+AGENT_BYTES: Final = 16 * 1024 * 1024
+"""Of each kind; a server that sends more is up to no good."""
 _PLACE: Final = f"{names.RECLAIM_NAMESPACE}/{names.RECLAIM_DAEMON_SET}"
 _DAEMON_SET: Final = Key(names.RECLAIM_NAMESPACE, names.RECLAIM_DAEMON_SET)
 _INSTALL: Final = "Install the agent's manifests in the workload cluster."
@@ -79,7 +81,9 @@ class AgentSight:
     def _watched(self, workload: Workload) -> _Watched:
         def watch(resource: Resource, changed: Callable[[Key, Change], None], **options: Any) -> Informer:
             def make(client: Client) -> Informer:
-                informer = Informer(client, resource, namespaces=(names.RECLAIM_NAMESPACE,), **options)
+                informer = Informer(
+                    client, resource, namespaces=(names.RECLAIM_NAMESPACE,), budget=AGENT_BYTES, **options
+                )
                 informer.listen(partial(changed, workload.key))
                 return informer
 
@@ -142,9 +146,9 @@ def _told(config: Raw | None) -> tuple[str, ...] | None:
         return None
     try:
         listed = json.loads((config.get("data") or {}).get(names.RECLAIM_CONFIG_KEY, ""))
-        return tuple(listed) if isinstance(listed, list) else None
-    except ValueError:
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None  # mangled by somebody: written anew
+    return tuple(listed) if isinstance(listed, list) else None
 
 
 def _starting(node: Node) -> Failure:

@@ -15,7 +15,7 @@ from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
-from service.decide.world import Cluster, HostConflict, Node, Role, Workload, World
+from service.decide.world import Cluster, HostConflict, Node, Pod, Role, Workload, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
@@ -32,6 +32,8 @@ from service.runtime.informer import Informer
 from service.runtime.key import Key
 
 Raw = dict[str, Any]
+MOST_PODS: Final = 5000
+"""No kubelet runs a tenth of it; a server that lists more is up to no good."""
 _NOWHERE: Final = Workload(reachable=False, reason="NoNode", message="there is no Node to look at")
 
 
@@ -272,11 +274,16 @@ class Observer:
         if not draining or world.node is None or subject.status.reclaim is not None:
             return world
         try:
-            listed = await self.workload_client(subject).list(PODS, fields=f"spec.nodeName={world.node.name}")
+            pods = await pods_on(self.workload_client(subject), world.node)
         except KubeError as error:
             down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
             return replace(world, workload=down)  # the Node was seen: what needs no pods can be done
-        return replace(world, pods=tuple(views.pod(raw) for raw in listed))
+        return replace(world, pods=pods)
+
+
+async def pods_on(client: Client, node: Node) -> tuple[Pod, ...]:
+    """All pods on a Node."""
+    return views.pods(await client.list(PODS, fields=f"spec.nodeName={node.name}", most=MOST_PODS))
 
 
 def _node_name(world: World) -> str | None:

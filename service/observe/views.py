@@ -1,6 +1,6 @@
 """From raw API objects to the typed, frozen things that decisions look at; the border where JSON ends."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crds import names
@@ -8,6 +8,7 @@ from crds.scheduledmachine import Metadata
 from crds.status import ScheduledMachineStatus
 from service.clock import Clock
 from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint
+from service.runtime.cache import well_formed
 
 Raw = Mapping[str, Any]
 
@@ -93,11 +94,17 @@ def node(raw: Raw) -> Node:
 
 def _taint(raw: Raw) -> Taint:
     return Taint(
-        key=raw.get("key", ""),
-        effect=raw.get("effect", ""),
+        key=raw.get("key") or "",
+        effect=raw.get("effect") or "",
         value=raw.get("value") or "",
         added=raw.get("timeAdded") or "",
     )
+
+
+def pods(listed: Iterable[Raw]) -> tuple[Pod, ...]:
+    """The pods that a workload cluster listed; `Unavailable` if what it sent are no pods."""
+    with well_formed():
+        return tuple(pod(raw) for raw in listed)
 
 
 def pod(raw: Raw) -> Pod:

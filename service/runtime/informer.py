@@ -27,10 +27,11 @@ class Informer:
         slim: Callable[[Object], Object] = slim,
         indexes: Mapping[str, Index] | None = None,
         metadata_only: bool = False,
+        budget: int | None = None,
     ) -> None:
         self.resource = resource
         scopes: tuple[str | None, ...] = (namespaces or (None,)) if resource.namespaced else (None,)
-        self._caches = {scope: Cache(slim=slim, indexes=indexes) for scope in scopes}
+        self._caches = {scope: Cache(slim=slim, indexes=indexes, budget=budget) for scope in scopes}
         self._reflectors = {
             scope: Reflector(
                 Objects(client, resource, namespace=scope, labels=labels, metadata_only=metadata_only), cache

@@ -14,6 +14,7 @@ from service.kube.errors import (
     NotFound,
     Rejected,
     Unauthorized,
+    Unavailable,
     Untrusted,
 )
 from service.kube.resource import CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
@@ -132,6 +133,8 @@ async def test_a_list_is_cut_into_pages_and_filtered(admin, namespace):
     assert sorted(item["metadata"]["name"] for item in labelled) == ["x1", "x2"]
     by_field = await admin.list(CONFIG_MAPS, namespace=namespace, fields="metadata.name=x3")
     assert [item["metadata"]["name"] for item in by_field] == ["x3"]
+    with pytest.raises(Unavailable, match="more than 7"):
+        await admin.list(CONFIG_MAPS, namespace=namespace, limit=5, most=7)
 
 
 async def test_metadata_alone_can_be_listed(admin, namespace):

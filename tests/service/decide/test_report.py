@@ -2,11 +2,13 @@ from datetime import timedelta
 
 import pytest
 
+from crds import names
 from crds.status import MachinePhase, NodeReference, Phase, Reclaim, Remediation, ScheduledMachineStatus
 from service.decide import plan as actions
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
 from service.decide.report import premature, report
+from service.decide.taints import write_note
 from service.decide.world import Role, Workload
 from tests.service.decide.builders import (
     CLOSES,
@@ -239,6 +241,14 @@ def test_taints_are_remembered_while_the_node_cannot_be_seen():
     applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
     seen = running_world(status=running_status(applied_node_taints=applied), node=None)
     assert len(reported(seen, of=intent(**TAINTED)).applied_node_taints) == 1
+
+
+@pytest.mark.parametrize("now", [MORNING, EVENING])
+def test_what_somebody_notes_on_the_node_keeps_no_report_from_being_made(now):
+    many = [taint(f"t{number}") for number in range(200)]
+    for note in (write_note(many), write_note([taint(effect="Sometimes")]), "[" * 5000):
+        seen = running_world(node=node(ready=False, annotations={names.ANNOTATION_APPLIED_TAINTS: note}))
+        assert len(reported(seen, now).applied_node_taints) <= 64
 
 
 def test_taints_of_the_node_before_are_forgotten_when_it_registers_again():

@@ -59,9 +59,10 @@ class Server:
 
 
 class Workload:
-    """A workload cluster whose Nodes are watched, and which does not list pods."""
+    """A workload cluster whose Nodes are watched, and which lists these pods, or does not list any."""
 
-    def __init__(self, *nodes: Raw) -> None:
+    def __init__(self, *nodes: Raw, pods: list[Any] | None = None) -> None:
+        self.pods = pods
         self.settled = asyncio.Event()
         self.settled.set()
         self.state = State(reachable=True)
@@ -70,8 +71,10 @@ class Workload:
     def client(self) -> "Workload":
         return self
 
-    async def list(self, *_: Any, **__: Any) -> list[Raw]:
-        raise Unavailable("too many requests", status=429)
+    async def list(self, *_: Any, **__: Any) -> list[Any]:
+        if self.pods is None:
+            raise Unavailable("too many requests", status=429)
+        return self.pods
 
 
 async def seen(server: Server, *cached: Role, status: Raw | None = None, workload: Workload | None = None) -> World:
@@ -116,6 +119,16 @@ async def test_pods_that_are_not_listed_do_not_hide_the_node():
     assert (world.workload, world.pods) == (State(False, PODS_NOT_LISTED, "too many requests"), None)
     assert world.node is not None
     assert world.node.name == "node-7"
+
+
+@pytest.mark.parametrize("pod", [5, {}, {"metadata": {"name": "web"}}, {"metadata": 5}])
+async def test_pods_that_make_no_sense_are_no_pods_and_hold_nothing_up(pod):
+    metadata = {"name": "node-7", "uid": "n", "resourceVersion": "1"}
+    workload = Workload({"metadata": metadata, "spec": {"providerID": builders.PROVIDER_ID}}, pods=[pod])
+    status = builders.running_status(shutdown_started_at=MORNING).to_json()
+    world = await seen(Server(), *Role, status=status, workload=workload)
+    assert world.workload is not None
+    assert (world.workload.reason, world.pods) == (PODS_NOT_LISTED, None)
 
 
 async def test_where_nothing_exists_nothing_is_asked_for():
