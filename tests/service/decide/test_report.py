@@ -4,6 +4,7 @@ import pytest
 
 from crds import names
 from crds.status import MachinePhase, NodeReference, Phase, Reclaim, Remediation, ScheduledMachineStatus
+from service.decide import manifests
 from service.decide import plan as actions
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
@@ -17,6 +18,7 @@ from tests.service.decide.builders import (
     MINUTE,
     MORNING,
     PROVIDER_ID,
+    SPEC,
     TOMORROW,
     child,
     draining_world,
@@ -37,6 +39,7 @@ from tests.service.decide.builders import (
     unreadable_spec,
     world,
 )
+from tests.service.decide.happenings import HAPPENINGS
 from tests.service.decide.simulation import Simulation, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
@@ -67,6 +70,26 @@ def test_what_is_known_of_a_machine_stays_while_it_cannot_be_seen(now, edit):
     after = reported(world(contract=None, cluster=None, status=before), now, of=intent(**edit))
     known = ("machine_ref", "machine_phase", "node_ref", "provider_id", "applied_node_taints")
     assert {name: getattr(after, name) for name in known} == {name: getattr(before, name) for name in known}
+
+
+def test_the_host_of_a_machine_is_remembered_whatever_the_spec_says_later_until_all_is_gone():
+    sim = running()
+    provider = sim.intent.spec.infrastructure_spec
+    host = manifests.host_hash(provider.api_version, provider.kind, provider.spec)
+    assert sim.status.host_hash == host
+    HAPPENINGS["other host"](sim)
+    assert sim.settle().status.host_hash == host
+    HAPPENINGS["the boundary"](sim)
+    assert sim.settle().status.host_hash == host
+    sim.finish_deletion()
+    assert sim.settle().status.host_hash is None
+    HAPPENINGS["the boundary"](sim)
+    assert sim.settle().status.host_hash not in (None, host)
+
+
+def test_which_host_a_machine_was_made_for_is_not_guessed():
+    edited = intent(infrastructureSpec={**SPEC["infrastructureSpec"], "spec": {"port": 22}})
+    assert reported(of=edited).host_hash is None
 
 
 def test_every_field_of_a_running_machine_is_maintained():
