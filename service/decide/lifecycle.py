@@ -14,7 +14,7 @@ from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
-from service.decide.removal import ASK_AGAIN, plan_of, remove, uncordon
+from service.decide.removal import ASK_AGAIN, begun, plan_of, remove, uncordon
 from service.decide.sight import out_of_sight
 from service.decide.situation import Situation
 from service.decide.world import World
@@ -73,7 +73,8 @@ def being_deleted(s: Situation) -> Plan | None:
     if s.world.all_gone:
         return Plan(Phase.SHUTTING_DOWN, "Deleted", "Everything is gone.", actions=(ReleaseFinalizer(),))
     at_once = s.intent.kill_switch or in_force(s) is not None
-    removal = remove(s, at_once=at_once, why="the ScheduledMachine was deleted")
+    # Counted from the first look, not from the request: we may have been away, or paused, for long.
+    removal = begun(s, remove(s, at_once=at_once, why="the ScheduledMachine was deleted"))
     grace = timedelta(0) if at_once else s.intent.grace
     release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
     if s.now >= release:

@@ -69,6 +69,11 @@ def let_capi_remove(s: Situation, machine: Machine, why: str) -> Removal:
     return _recorded(s, _delete_machine(s, machine, why=why))
 
 
+def begun(s: Situation, removal: Removal) -> Removal:
+    """The removal with its beginning stored, also where there is no Machine that would have had it stored."""
+    return removal if removal.shutdown is not None else _recorded(s, removal)
+
+
 def _recorded(s: Situation, step: Removal) -> Removal:
     """The step, once it stands in the status when it all began: every deadline counts from there."""
     first = () if s.shutdown_started else (RecordShutdown(started_at=s.now),)
