@@ -143,6 +143,11 @@ class ScheduledMachineStatus(Model):
     provider_id: str | None = Field(
         default=None, max_length=2048, description="The provider's identifier of the machine."
     )
+    host_hash: str | None = Field(
+        default=None,
+        max_length=64,
+        description="What the Machine's host is known by; an edit of infrastructureSpec does not free it for others.",
+    )
     applied_node_taints: Annotated[tuple[AppliedTaint, ...], Lax] = Field(
         default=(),
         max_length=64,

@@ -236,7 +236,8 @@ class Controller:
     def _reported(self, subject: Subject, after: ScheduledMachineStatus) -> None:
         before = subject.status
         if (before.machine_ref is None) != (after.machine_ref is None) or before.in_schedule != after.in_schedule:
-            for term in host_terms(subject.raw):
+            left = (before.host_hash,) if before.host_hash else ()
+            for term in {*left, *host_terms(subject.raw)}:
                 self._wake_rivals(subject.key, term)
 
     def _definitions_changed(self, group: str) -> None:

@@ -134,6 +134,9 @@ class Reconciler:
                 await self._observer.catch_up(subject)
                 self._queue.add(subject.key)
                 after = before
+            except Unavailable:
+                self._tell(subject, before, before, plan, outcome)
+                raise
         self._tell(subject, before, after, plan, outcome)
 
     def _tell(

@@ -204,9 +204,9 @@ class Performer:
         client = self._observer.workload_client(subject)
         match action:
             case Cordon(node=node, uid=uid, resource_version=version):
-                await self._patch_node(client, subject, node, _cordon(uid, version))
+                await self._write_node(client, subject, node, _cordon(uid, version))
             case Uncordon(node=node, uid=uid):
-                await self._patch_node(client, subject, node, _uncordon(uid))
+                await self._write_node(client, subject, node, _uncordon(uid))
             case ApplyTaints():
                 await self._apply_taints(client, subject, action)
             case Evict(pods=pods):
@@ -214,14 +214,16 @@ class Performer:
             case _:
                 assert_never(action)
 
-    async def _patch_node(self, client: Client, subject: Subject, node: str, body: dict[str, Any]) -> None:
+    async def _write_node(self, client: Client, subject: Subject, node: str, body: dict[str, Any], **how: Any) -> None:
+        """After a conflict it is asked for: until its watch hears, every further write would conflict."""
         try:
-            raw = await client.patch(NODES, node, body)
+            try:
+                raw = await client.patch(NODES, node, body, **how)
+            except Conflict:
+                self._observer.absorb_node(subject, await client.get(NODES, node))
+                raise
         except NotFound as gone:
             raise ChangedMeanwhile(gone.message) from gone
-        except Conflict:
-            self._observer.absorb_node(subject, await client.get(NODES, node))
-            raise
         self._observer.absorb_node(subject, raw)
 
     async def _apply_taints(self, client: Client, subject: Subject, action: ApplyTaints) -> None:
@@ -238,13 +240,8 @@ class Performer:
             },
             "spec": {"taints": [taints.to_json(taint) for taint in action.taints]},
         }
-        try:
-            raw = await client.patch(
-                NODES, action.node, body, kind=PatchKind.APPLY, field_manager=names.TAINT_FIELD_MANAGER, force=True
-            )
-        except NotFound as gone:
-            raise ChangedMeanwhile(gone.message) from gone
-        self._observer.absorb_node(subject, raw)
+        how = {"kind": PatchKind.APPLY, "field_manager": names.TAINT_FIELD_MANAGER, "force": True}
+        await self._write_node(client, subject, action.node, body, **how)
 
 
 def _ends_the_plan(action: Action, error: KubeError) -> bool:

@@ -15,7 +15,7 @@ from service.decide.replacement import replacement
 from service.decide.sight import doubt, incomplete, lasting
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
-from service.decide.world import Node, Role, Taint, World
+from service.decide.world import Failure, Node, Role, Taint, World
 
 WAITING: Final = "WaitingForPreviousMachine"
 
@@ -39,17 +39,26 @@ def _leaving(s: Situation) -> Plan | None:
     if machine is None:
         return Plan(Phase.PENDING, WAITING, message, shutdown=s.shutdown_started)
     if not machine.leaving:
+        message = f"{listed} is being deleted, though Machine {machine.child.name} is not; waiting until it is gone."
         return Plan(Phase.PENDING, WAITING, message, actions=uncordon(s.world))  # it stays: no shutdown goes on
     removal = remove(s, at_once=False, why="the previous Machine is leaving")
     return replace(plan_of(Phase.PENDING, removal), reason=WAITING, message=message)
 
 
 def _foreign(s: Situation) -> Plan | None:
-    if not s.world.foreign:
+    found = in_the_way(s.world)
+    if found is None:
         return None
-    listed = ", ".join(f"{child.kind} {child.name}" for child in s.world.foreign)
+    return Plan(Phase.ERROR, found.reason, found.message, actions=uncordon(s.world), problem=True)
+
+
+def in_the_way(world: World) -> Failure | None:
+    """Objects of somebody else under the names that we need."""
+    if not world.foreign:
+        return None
+    listed = ", ".join(f"{child.kind} {child.name}" for child in world.foreign)
     message = f"{listed} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
-    return Plan(Phase.ERROR, "ForeignObject", message, actions=uncordon(s.world), problem=True)
+    return Failure("ForeignObject", message)
 
 
 def _rival(s: Situation) -> Plan | None:
@@ -162,7 +171,9 @@ def _progress(world: World) -> tuple[str, str]:
         what = f"Node {named}" if named else "The host's Node"
         return "WorkloadClusterUnreachable", f"{what} cannot be seen: {workload.message}"
     if named:
-        return "WaitingForNode", f"Node {named} has not been seen yet."
+        known = world.status.node_ref is not None and world.status.node_ref.uid is not None
+        gone = f"Node {named} is not in the workload cluster any more."
+        return "WaitingForNode", gone if known and workload else f"Node {named} has not been seen yet."
     waiting = f" ({machine.waiting_for})" if machine and machine.waiting_for else ""
     return "MachineProvisioning", f"The machine is being provisioned{waiting}."
 

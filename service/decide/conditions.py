@@ -8,13 +8,13 @@ from crds import names
 from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
-from service.decide.activation import other_name
+from service.decide.activation import in_the_way, other_name
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, EquipReclaim, Plan
 from service.decide.reclaim import REASON, disabled_because_of, told
 from service.decide.sight import lasting
-from service.decide.situation import Situation
+from service.decide.situation import Situation, without_cluster
 from service.decide.taints import TaintReason
 
 INVALID_REFERENCES: Final = frozenset(
@@ -121,6 +121,10 @@ def _references_valid(a: Account) -> Told:
         return Told("ReferencesValid", "False", a.reason, a.message)
     if a.s.intent.spec is None:
         return Told("ReferencesValid", "False", "InvalidSpec", f"The spec is invalid: {'; '.join(a.s.intent.problems)}")
+    # Rules that come first, such as a disabled schedule, need no Cluster: what is wrong with it is wrong all the same.
+    broken = without_cluster(a.s) or in_the_way(a.s.world)
+    if broken:
+        return Told("ReferencesValid", "False", broken.reason, broken.message)
     return Told("ReferencesValid", "True", "ReferencesValid", "Cluster, bootstrap and infrastructure are valid.")
 
 

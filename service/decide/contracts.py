@@ -76,7 +76,7 @@ def read_machine(contract: Contract, child: Child, raw: Json) -> Machine:
         remediation_requested=_is(conditions, "OwnerRemediated", "False"),
         drain_seconds=drain,
         detach_seconds=detach,
-        waiting_for=_waiting_for(conditions),
+        waiting_for=(_held_up_by(contract, status) if child.leaving else None) or _waiting_for(conditions),
     )
 
 
@@ -127,6 +127,34 @@ def _waiting_for(conditions: Mapping[str, Json]) -> str | None:
         if condition and condition.get("status") != "True" and condition.get("message"):
             return f"{kind}: {condition['message']}"
     return None
+
+
+HOLD_UP: Final = (
+    "WaitingForPreDrainHook",
+    "DrainingNode",
+    "WaitingForVolumeDetach",
+    "WaitingForPreTerminateHook",
+    "InternalError",
+)
+"""Reasons for which a deletion may take long; the others, such as waiting for the provider, come with every one."""
+STEPS: Final = (
+    "PreDrainDeleteHookSucceeded",
+    "DrainingSucceeded",
+    "VolumeDetachSucceeded",
+    "PreTerminateDeleteHookSucceeded",
+)
+"""The same, as Cluster API before 1.9 tells it."""
+
+
+def _held_up_by(contract: Contract, status: Json) -> str | None:
+    """What CAPI itself says holds up a deletion: a hook, pods, volumes."""
+    newer = status if contract is Contract.V1BETA2 else status.get("v1beta2") or {}
+    deleting = _by_type(newer.get("conditions")).get("Deleting") or {}
+    if deleting.get("reason") in HOLD_UP and deleting.get("message"):
+        return str(deleting["message"])
+    older = _by_type(status.get("conditions"))
+    found = next((kind for kind in STEPS if _is(older, kind, "False")), None)
+    return f"{found}: {older[found].get('message') or older[found].get('reason')}" if found else None
 
 
 def _by_type(conditions: Iterable[Json] | None) -> dict[str, Json]:

@@ -160,6 +160,8 @@ def _trouble(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
 ) -> Iterator[Notice]:
     """One Warning when something that needs mending starts or changes its reason."""
+    if after == before:
+        return  # nothing new, or the status could not be stored: it is told along with that
     if outcome.trouble and isinstance(outcome.trouble.action, ApplyTaints):
         return  # NodeTainted tells it
     reason = outcome.trouble.reason if outcome.trouble else plan.reason if plan.problem else None

@@ -14,9 +14,9 @@ from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
-from service.decide.removal import ASK_AGAIN, plan_of, remove, uncordon
+from service.decide.removal import ASK_AGAIN, begun, plan_of, remove, uncordon
 from service.decide.sight import out_of_sight
-from service.decide.situation import Situation
+from service.decide.situation import Situation, without_cluster
 from service.decide.world import World
 
 RELEASE_AFTER: Final = timedelta(minutes=10)
@@ -73,7 +73,8 @@ def being_deleted(s: Situation) -> Plan | None:
     if s.world.all_gone:
         return Plan(Phase.SHUTTING_DOWN, "Deleted", "Everything is gone.", actions=(ReleaseFinalizer(),))
     at_once = s.intent.kill_switch or in_force(s) is not None
-    removal = remove(s, at_once=at_once, why="the ScheduledMachine was deleted")
+    # Counted from the first look, not from the request: we may have been away, or paused, for long.
+    removal = begun(s, remove(s, at_once=at_once, why="the ScheduledMachine was deleted"))
     grace = timedelta(0) if at_once else s.intent.grace
     release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
     if s.now >= release:
@@ -117,14 +118,10 @@ def disabled(s: Situation) -> Plan | None:
 
 def cluster_missing(s: Situation) -> Plan | None:
     """Nothing can live without its Cluster; CAPI waits for what is ours before it lets a Cluster go."""
-    if s.world.contract is None or s.intent.cluster_name is None:
+    found = without_cluster(s)
+    if found is None:
         return None
-    cluster = s.world.cluster
-    if cluster is not None and not cluster.deleting:
-        return None
-    reason = "ClusterDeleting" if cluster else "ClusterNotFound"
-    state = "is being deleted" if cluster else "does not exist in this namespace"
-    message = f"Cluster {s.intent.cluster_name} {state}."
+    reason, message = found.reason, found.message
     if not s.world.children:
         return Plan(Phase.INACTIVE, reason, f"{message} Nothing is created without its Cluster.", problem=s.open)
     removal = remove(s, at_once=False, why=message.rstrip("."))

@@ -69,6 +69,11 @@ def let_capi_remove(s: Situation, machine: Machine, why: str) -> Removal:
     return _recorded(s, _delete_machine(s, machine, why=why))
 
 
+def begun(s: Situation, removal: Removal) -> Removal:
+    """The removal with its beginning stored, also where there is no Machine that would have had it stored."""
+    return removal if removal.shutdown is not None else _recorded(s, removal)
+
+
 def _recorded(s: Situation, step: Removal) -> Removal:
     """The step, once it stands in the status when it all began: every deadline counts from there."""
     first = () if s.shutdown_started else (RecordShutdown(started_at=s.now),)
@@ -99,10 +104,10 @@ def _wait_for_capi(s: Situation, machine: Machine, *, at_once: bool) -> Removal:
     """Deletion was asked for; once the grace is up, CAPI must not wait for pods or volumes either."""
     hurry = at_once or s.now >= s.grace_deadline
     patch = _exclude_drain(machine) if hurry else None
-    waiting = machine.waiting_for or "its provider"
+    waiting = f"says: {machine.waiting_for}" if machine.waiting_for else "waits for its provider."
     return Removal(
         reason="DeletingMachine",
-        message=f"Machine {machine.child.name} is being deleted; Cluster API waits for {waiting}.",
+        message=f"Machine {machine.child.name} is being deleted; Cluster API {waiting}",
         actions=(patch,) if patch else (),
         look_again_at=None if hurry else s.grace_deadline,
     )

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import islice
 
+from crds import names
+from crds.fields import TAINTS_MAX
 from crds.status import (
     AppliedTaint,
     Condition,
@@ -16,6 +19,7 @@ from crds.status import (
     ScheduledMachineStatus,
 )
 from crds.text import one_line
+from service.decide import manifests
 from service.decide.conditions import conditions
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_phase, node_is_ours
@@ -52,6 +56,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         infrastructure_ref=_ref(world, Role.INFRASTRUCTURE),
         node_ref=_node_ref(world, plan, outcome),
         provider_id=_provider_id(world),
+        host_hash=_host(s),
         applied_node_taints=_applied(world, plan, outcome),
         last_scheduled_time=s.now if _is_new(world) else before.last_scheduled_time,
         next_activation=_next_activation(s),
@@ -192,6 +197,19 @@ def _provider_id(world: World) -> str | None:
     return world.status.provider_id if contradiction(world) else machine.provider_id
 
 
+def _host(s: Situation) -> str | None:
+    """The host that the Machine was made for: by now the spec may name another, and this one is still in use."""
+    world, spec = s.world, s.intent.spec
+    known = None if world.all_gone else world.status.host_hash
+    if world.our_machine is None or (known and not _is_new(world)):
+        return known
+    made_from = world.our_machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
+    if spec is None or made_from != manifests.spec_hash(spec):
+        return None
+    provider = spec.infrastructure_spec
+    return manifests.host_hash(provider.api_version, provider.kind, provider.spec)
+
+
 def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, ...]:
     if world.our_machine is None:
         return world.status.applied_node_taints if world.machine_unseen else ()
@@ -205,9 +223,8 @@ def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, 
 
 
 def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:
-    return tuple(
-        AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints
-    )
+    told = (AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints)
+    return tuple(islice(told, TAINTS_MAX))
 
 
 def _returns(s: Situation) -> bool:

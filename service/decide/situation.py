@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from service.decide.intent import Intent
-from service.decide.world import World
+from service.decide.world import Failure, World
 
 SMALL_STEP_BACK: Final = timedelta(minutes=5)
 """A clock that goes back less than this does not undo a shutdown."""
@@ -46,3 +46,13 @@ class Situation:
     def drain_deadline(self) -> datetime:
         """When draining must be over: the shorter of the two timeouts wins."""
         return (self.shutdown_started or self.now) + min(self.intent.drain, self.intent.grace)
+
+
+def without_cluster(s: Situation) -> Failure | None:
+    """What is wrong with the Cluster that the machine is to join."""
+    cluster, name = s.world.cluster, s.intent.cluster_name
+    if s.world.contract is None or name is None or (cluster is not None and not cluster.deleting):
+        return None
+    if cluster is not None:
+        return Failure("ClusterDeleting", f"Cluster {name} is being deleted.")
+    return Failure("ClusterNotFound", f"Cluster {name} does not exist in this namespace.")

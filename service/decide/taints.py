@@ -7,8 +7,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from pydantic import ValidationError
 
 from crds import names
+from crds.scheduledmachine import NodeTaint
 from crds.status import ScheduledMachineStatus
 from service.decide.world import Node, Taint
 
@@ -78,12 +82,22 @@ def owned_taints(status: ScheduledMachineStatus, node: Node) -> tuple[Taint, ...
 
 
 def read_note(text: str | None) -> tuple[Taint, ...]:
-    """The taints listed in the Node's annotation; nothing if somebody mangled it."""
+    """The taints listed in the Node's annotation; whoever writes to Nodes may have put anything there."""
     try:
         listed = json.loads(text or "[]")
-        return tuple(Taint(str(one["key"]), str(one["effect"]), str(one.get("value") or "")) for one in listed)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, RecursionError):
         return ()
+    found = (_noted(one) for one in listed) if isinstance(listed, list) else ()
+    return tuple(taint for taint in found if taint is not None)
+
+
+def _noted(entry: Any) -> Taint | None:
+    """A taint that a spec may ask for; what none may ask for, such as one of Kubernetes' own, we never applied."""
+    try:
+        taint = NodeTaint.parse(entry)
+    except ValidationError:
+        return None
+    return Taint(taint.key, taint.effect.value, taint.value or "")
 
 
 def write_note(taints: Iterable[Taint]) -> str:

@@ -46,5 +46,5 @@ def _read(text: str | None) -> dict[str, list[str]]:
     try:
         parts = json.loads(text or "{}")
         return {name: [str(key) for key in parts.get(name, ())] for name in ("labels", "annotations")}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return {}

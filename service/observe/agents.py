@@ -143,9 +143,9 @@ def _told(config: Raw | None) -> tuple[str, ...] | None:
         return None
     try:
         listed = json.loads((config.get("data") or {}).get(names.RECLAIM_CONFIG_KEY, ""))
-        return tuple(listed) if isinstance(listed, list) else None
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None  # mangled by somebody: written anew
+    return tuple(listed) if isinstance(listed, list) else None
 
 
 def _starting(node: Node) -> Failure:

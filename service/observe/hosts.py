@@ -20,16 +20,17 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def host_terms(raw: Raw) -> Iterable[str]:
-    """What a host is known by: what the infrastructure spec says of it, and the provider's ID where one runs."""
+    """What a host is known by: what the infrastructure spec says or said of it, and the ID of one that runs."""
     spec, status = raw.get("spec"), raw.get("status")
     infrastructure = spec.get("infrastructureSpec") if isinstance(spec, dict) else None
     if isinstance(infrastructure, dict):
         yield host_hash(
             str(infrastructure.get("apiVersion")), str(infrastructure.get("kind")), infrastructure.get("spec")
         )
-    provider_id = status.get("providerID") if isinstance(status, dict) else None
-    if isinstance(provider_id, str):
-        yield provider_id
+    for known in ("hostHash", "providerID"):
+        term = status.get(known) if isinstance(status, dict) else None
+        if isinstance(term, str):
+            yield term
 
 
 def rank_of(raw: Raw) -> Rank:

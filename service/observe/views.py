@@ -8,7 +8,7 @@ from crds.scheduledmachine import Metadata
 from crds.status import ScheduledMachineStatus
 from service.clock import Clock
 from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint
-from service.kube.errors import Unavailable
+from service.runtime.cache import well_formed
 
 Raw = Mapping[str, Any]
 NAME_MAX = 253
@@ -95,19 +95,17 @@ def node(raw: Raw) -> Node:
 
 def _taint(raw: Raw) -> Taint:
     return Taint(
-        key=raw.get("key", ""),
-        effect=raw.get("effect", ""),
+        key=raw.get("key") or "",
+        effect=raw.get("effect") or "",
         value=raw.get("value") or "",
         added=raw.get("timeAdded") or "",
     )
 
 
 def pods(listed: Iterable[Raw]) -> tuple[Pod, ...]:
-    """Pods as a workload cluster lists them; `Unavailable` if it lists something else, as it is somebody else's."""
-    try:
-        return tuple(map(pod, listed))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Unavailable(f"the server listed something that is not a pod: {error!r}") from error
+    """The pods that a workload cluster listed; `Unavailable` if what it sent are no pods."""
+    with well_formed("a pod"):
+        return tuple(pod(raw) for raw in listed)
 
 
 def pod(raw: Raw) -> Pod:

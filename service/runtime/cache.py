@@ -205,7 +205,7 @@ class Cache:
         return True
 
     def _pack(self, raw: Object, uid: str, version: int) -> tuple[Object, _Record]:
-        with _well_formed():
+        with well_formed():
             trimmed = self._slim(raw)
             try:
                 return trimmed, self._record(trimmed, uid, version)
@@ -273,12 +273,12 @@ def key_of(raw: Object) -> Key:
 
 def version_of(raw: Object) -> int:
     """The version of an object or bookmark; API servers count them up."""
-    with _well_formed():
+    with well_formed():
         return int(raw["metadata"]["resourceVersion"])
 
 
 def _identity(raw: Object) -> tuple[Key, str, int]:
-    with _well_formed():
+    with well_formed():
         metadata = raw["metadata"]
         key, uid = Key(metadata.get("namespace", ""), metadata["name"]), metadata["uid"]
         if not all(isinstance(part, str) for part in (*key, uid)):
@@ -294,9 +294,9 @@ def _same(old: _Record, new: Object) -> bool:
 
 
 @contextmanager
-def _well_formed() -> Iterator[None]:
-    # A workload cluster is somebody else's: nonsense from there must not bring the process down.
+def well_formed(what: str = "an object") -> Iterator[None]:
+    """For reading what a server sent: a workload cluster is somebody else's, and nonsense from there is no answer."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unavailable(f"the server sent something that is not an object: {error!r}") from error
+        raise Unavailable(f"the server sent something that is not {what}: {error!r}") from error

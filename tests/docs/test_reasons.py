@@ -6,6 +6,7 @@ from pathlib import Path
 
 import service
 from crds.status import MachinePhase, Phase
+from service.decide import contracts
 from service.kube import errors
 from tests.docs.pages import ROOT
 
@@ -25,7 +26,9 @@ NOT_REASONS = {
     *("True", "False", "Unknown"),  # what a condition's status is
     *("Cluster", "Machine", "DaemonSet", "Situation", "World"),  # kinds, and types named ahead
     *("Connected",),  # what a World says of its workload cluster where a test does not care
+    # Cluster API's own conditions, and reasons of them
     *("OwnerRemediated", "BootstrapConfigReady", "BootstrapReady", "InfrastructureReady", "NodeReady", "NodeHealthy"),
+    *("Deleting", *contracts.HOLD_UP, *contracts.STEPS),
 }
 BY_CLASS = {kind.__name__ for kind in (errors.Rejected, errors.Forbidden, errors.Invalid, errors.Unauthorized)}
 BY_PHASE = {f"Machine{phase}" for phase in MachinePhase}

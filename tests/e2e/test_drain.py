@@ -146,6 +146,7 @@ async def test_daemonset_mirror_and_finished_pods_stay_and_all_others_are_evicte
     assert await tenants.names() == {"mirror", "finished"}
     assert not is_going(await tenants.client.get(PODS, daemon, namespace="default"))
 
+    await op.until("worker", lambda status: HOOK in status["message"])
     await op.change(MACHINES, "worker-machine", {"metadata": {"annotations": {HOOK: None}}})
     await op.childless("worker")
 

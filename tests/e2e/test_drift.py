@@ -184,6 +184,21 @@ async def test_one_host_is_never_given_to_two(op: Operator) -> None:
     assert not condition(status, "HostConflict")
 
 
+async def test_a_host_is_not_given_away_by_an_edit_while_its_machine_runs(op: Operator) -> None:
+    host, other = ({"address": f"{name}.{op.namespace}"} for name in ("old", "new"))
+    await op.apply(machine("first", infrastructure=host))
+    await op.ready("first")
+    await op.edit_spec("first", infrastructureSpec={"spec": other})
+    await op.until("first", lambda status: says(status, "UpToDate", "False"))
+    await op.apply(machine("second", infrastructure=host))
+    status = await op.phase("second", "Pending", "HostConflict")
+    assert "ScheduledMachine first" in condition(status, "HostConflict")["message"]
+
+    await op.edit_spec("first", killSwitch=True)
+    await op.phase("first", "Terminated", "KillSwitch")
+    await op.ready("second")
+
+
 async def test_an_invalid_spec_blocks_creation_but_its_schedule_still_removes(
     management: Client, namespace: str
 ) -> None:

@@ -1,13 +1,82 @@
-"""What the spine does where there is nothing to reconcile; everything else is shown on real servers."""
+"""The spine with its parts modelled: what is told when the status cannot be stored, and what is let go."""
 
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from crds import names
+from crds.providers import DEFAULT_POLICY
 from service.clock import ManualClock
-from service.reconciler import Reconciler
+from service.decide.intent import read_intent
+from service.decide.outcome import Outcome
+from service.kube.errors import Conflict, KubeError, Unavailable
+from service.observe.subject import Subject
+from service.reconciler import Reconciler, TroubleError
 from service.runtime.key import Key
 from service.runtime.queue import Queue
-from tests.service.decide.builders import MORNING
+from tests.service.decide import builders
+from tests.service.decide.builders import EVENING, MORNING
+
+KEY = Key("team", "desk")
+
+
+class Scene:
+    """A reconciler that sees and does all it wants, but whose status writes end as listed, one after the other."""
+
+    def __init__(self, *ends: KubeError | None) -> None:
+        self.ends, self.told = list(ends), list[str]()
+        self.world = builders.world()
+        self.clock = ManualClock(MORNING)
+        raw = builders.stored(builders.raw_spec())
+        raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER]}
+        subject = Subject.read(KEY, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
+        observer: Any = SimpleNamespace(
+            subject=lambda _key: subject, observe=self.observe, write_subject=self.write, catch_up=self.write_nothing
+        )
+        events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
+        performer: Any = SimpleNamespace(perform=self.perform)
+        self.queue = Queue(self.clock)
+        self.reconcile = Reconciler(self.queue, observer, performer, events, self.clock)
+
+    async def observe(self, _subject: Any) -> Any:
+        return self.world
+
+    async def perform(self, _subject: Any, world: Any, plan: Any) -> Any:
+        return world, Outcome(done=plan.actions)
+
+    async def write(self, *_: Any, **__: Any) -> None:
+        end = self.ends.pop(0)
+        if end is not None:
+            raise end
+
+    async def write_nothing(self, _subject: Any) -> None:
+        pass
+
+
+async def test_what_was_done_is_told_although_the_status_cannot_be_stored():
+    scene = Scene(Unavailable("no answer"))
+    with pytest.raises(TroubleError, match="no answer"):
+        await scene.reconcile(KEY)
+    assert scene.told == ["MachineCreated"]
+
+
+async def test_what_the_status_tells_is_told_when_that_is_stored():
+    scene = Scene(Conflict("edited meanwhile"), None)
+    scene.world = builders.world(cluster=None)
+    await scene.reconcile(KEY)
+    assert (scene.told, scene.queue.depth + scene.queue.waiting) == ([], 1)
+    await scene.reconcile(KEY)
+    assert scene.told == ["ScheduleActivated", "ClusterNotFound"]
+
+
+async def test_a_removal_that_began_is_told_although_the_status_cannot_be_stored():
+    scene = Scene(Unavailable("no answer"))
+    scene.world = builders.running_world(machine=builders.machine(node_name=None), node=None)
+    scene.clock.at = EVENING
+    with pytest.raises(TroubleError):
+        await scene.reconcile(KEY)
+    assert scene.told == ["ShutdownStarted", "MachineDeleted"]
 
 
 async def test_a_pass_over_an_object_that_is_gone_lets_go_of_what_an_earlier_one_took_hold_of() -> None:

@@ -186,6 +186,16 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
     assert {"key": "example.com/spot", "effect": "NoSchedule", "value": "yes"} in stored
 
 
+async def test_what_a_write_to_a_node_ran_into_is_known_before_its_watch_tells(client, hands, node, monkeypatch):
+    name, uid, version = (node["metadata"][part] for part in ("name", "uid", "resourceVersion"))
+    known = hands.workloads.get(hands.subject.cluster).nodes
+    monkeypatch.setattr(known, "upsert", lambda _raw: False)  # the watch is deaf
+    theirs, ours = {"key": "admin.example/x", "effect": "NoExecute"}, Taint("example.com/spot", "NoSchedule", "yes")
+    await client.patch(NODES, name, {"spec": {"taints": [theirs]}})
+    assert (await hands.do(actions.ApplyTaints(name, uid, version, (ours,), (ours,)))).interrupted
+    assert theirs in known.get(Key("", name))["spec"]["taints"]
+
+
 async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_the_node(client, hands, node):
     name, wrong = node["metadata"]["name"], Taint("no key!", "NoSchedule")
     await cordoned(client, hands, node)

@@ -111,6 +111,7 @@ def test_a_previous_machine_that_does_not_go_is_hurried_when_its_grace_is_up():
 def test_a_single_child_that_is_leaving_is_waited_for_too(role):
     plan = decide(intent(), running_world(**{str(role): child(role, leaving=True)}), MORNING)
     assert (plan.reason, plan.actions) == ("WaitingForPreviousMachine", ())
+    assert "previous" not in plan.message, "it is this machine's own"
 
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
@@ -209,6 +210,12 @@ def test_a_conflict_does_not_touch_a_machine_that_exists():
 def test_a_machine_on_its_way_is_active_and_says_where_it_is(seen, reason):
     plan = decide(intent(), running_world(**seen), MORNING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ACTIVE, reason, ())
+
+
+def test_a_node_that_was_there_is_not_said_to_be_on_its_way():
+    seen_before, new = running_world(node=None), running_world(node=None, status=status())
+    assert "any more" in decide(intent(), seen_before, MORNING).message
+    assert "not been seen yet" in decide(intent(), new, MORNING).message
 
 
 # The Node while the window is open

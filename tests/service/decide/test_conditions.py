@@ -142,6 +142,19 @@ def test_references_valid_is_false_with_the_reason(seen, of, reason):
     assert short(told(seen, of=of)["ReferencesValid"]) == ("False", reason)
 
 
+@pytest.mark.parametrize("edit", [{"schedule": {"enabled": False}}, {"killSwitch": True}], ids=["disabled", "killed"])
+def test_references_valid_tells_what_is_wrong_also_where_another_rule_decides(edit):
+    gone = told(running_world(cluster=None), of=intent(**edit))["ReferencesValid"]
+    assert short(gone) == ("False", "ClusterNotFound")
+    assert gone.message == "Cluster prod does not exist in this namespace."
+    taken = told(world(machine=machine(of={"ours": False})), of=intent(**edit))["ReferencesValid"]
+    assert short(taken) == ("False", "ForeignObject")
+
+
+def test_of_a_cluster_that_cannot_be_looked_at_nothing_bad_is_said():
+    assert short(told(world(contract=None, cluster=None))["ReferencesValid"])[0] == "True"
+
+
 def test_references_valid_is_true_otherwise():
     assert short(told()["ReferencesValid"])[0] == "True"
 

@@ -14,8 +14,8 @@ CHILD = {
 }
 
 
-def read(contract: Contract, **raw):
-    return contracts.read_machine(contract, child(Role.MACHINE), raw)
+def read(contract: Contract, *, leaving: bool = False, **raw):
+    return contracts.read_machine(contract, child(Role.MACHINE, leaving=leaving), raw)
 
 
 def test_v1beta1_refers_to_children_by_version_and_namespace():
@@ -122,3 +122,30 @@ def test_what_capi_waits_for_is_quoted(contract):
         {"type": "InfrastructureReady", "status": "False", "message": "host is off"},
     ]
     assert read(contract, status={"conditions": conditions}).waiting_for == "InfrastructureReady: host is off"
+
+
+HOOK = "Waiting for pre-drain hooks to succeed (hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/backup)"
+
+
+def deleting(reason, message):
+    return {"conditions": [{"type": "Deleting", "status": "True", "reason": reason, "message": message}]}
+
+
+def undone(kind, **said):
+    return {"conditions": [{"type": kind, "status": "False", **said}]}
+
+
+@pytest.mark.parametrize(
+    ("contract", "status", "said"),
+    [
+        (V2, deleting("WaitingForPreDrainHook", HOOK), HOOK),
+        (V1, {"v1beta2": deleting("WaitingForPreDrainHook", HOOK)}, HOOK),
+        (V2, deleting("WaitingForInfrastructureDeletion", "Waiting for RemoteMachine to be deleted"), None),
+        (V1, undone("DrainingSucceeded", message="3 pods are left"), "DrainingSucceeded: 3 pods are left"),
+        (V1, undone("PreDrainDeleteHookSucceeded", reason="Waiting"), "PreDrainDeleteHookSucceeded: Waiting"),
+    ],
+    ids=["a hook", "a hook, in v1beta1", "the provider, as always", "pods, in older words", "a hook, in older words"],
+)
+def test_what_holds_up_a_deletion_is_quoted_while_there_is_one(contract, status, said):
+    assert read(contract, status=status, leaving=True).waiting_for == said
+    assert read(contract, status=status).waiting_for is None

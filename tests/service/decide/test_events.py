@@ -18,15 +18,18 @@ from tests.service.decide.builders import (
     OPENS,
     SECOND,
     TOMORROW,
+    broken_spec,
     cluster,
     intent,
     leaving_world,
+    legible,
     pod,
     raw_spec,
     running_status,
     situation,
     status,
     taint,
+    world,
 )
 from tests.service.decide.simulation import Simulation, merge, running
 
@@ -248,6 +251,14 @@ def test_why_a_machine_was_deleted_is_said_without_a_double_stop():
 
 def test_nothing_changed_nothing_told():
     assert notices(status(), status(), PLAN, Outcome()) == []
+
+
+def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_cannot_be_stored():
+    before = status(message="Waiting for the next window.")
+    for seen, of in ((world(cluster=None), intent()), (world(), legible(broken_spec()))):
+        plan = decide(of, seen, MORNING)
+        assert plan.problem
+        assert notices(before, before, plan, Outcome()) == []
 
 
 def test_a_spec_that_was_invalid_from_the_start_is_told_once():

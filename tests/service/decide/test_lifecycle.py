@@ -1,5 +1,6 @@
 """One section per row of the table of rules, then the precedence between them."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -149,9 +150,21 @@ def test_being_deleted_with_the_kill_switch_on_gives_up_after_10_min_without_gra
 
 def test_being_deleted_while_capi_is_not_served_waits_for_a_machine_that_was_there():
     unseen = world(me=deleting(), contract=None, status=running_status())
-    assert decide(intent(), unseen, MORNING).actions == ()
-    over = decide(intent(), unseen, MORNING + GRACE + 10 * MINUTE)
+    assert kinds(decide(intent(), unseen, MORNING)) == ["RecordShutdown"]
+    begun = replace(unseen, status=running_status(shutdown_started_at=MORNING))
+    over = decide(intent(), begun, MORNING + GRACE + 10 * MINUTE)
     assert (kinds(over), over.problem) == (["ReleaseFinalizer"], True)
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_being_deleted_asks_for_the_deletion_of_all_that_is_left_however_long_nobody_could(role):
+    """After a pause, or with no controller running, the ten minutes may be over before the first look."""
+    left = world(me=deleting(), **{str(role): child(role)})
+    much_later = MORNING + timedelta(hours=3)
+    assert kinds(decide(intent(), left, much_later)) == ["RecordShutdown", "Delete"]
+    begun = replace(left, status=status(shutdown_started_at=much_later))
+    over = decide(intent(), begun, much_later + GRACE + 10 * MINUTE)
+    assert (kinds(over), over.reason) == (["ReleaseFinalizer"], "FinalizerReleased")
 
 
 def test_being_deleted_without_our_finalizer_is_left_to_others():

@@ -2,11 +2,14 @@ from datetime import timedelta
 
 import pytest
 
+from crds import names
 from crds.status import MachinePhase, NodeReference, Phase, Reclaim, Remediation, ScheduledMachineStatus
+from service.decide import manifests
 from service.decide import plan as actions
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
 from service.decide.report import premature, report
+from service.decide.taints import write_note
 from service.decide.world import Role, Workload
 from tests.service.decide.builders import (
     CLOSES,
@@ -15,6 +18,7 @@ from tests.service.decide.builders import (
     MINUTE,
     MORNING,
     PROVIDER_ID,
+    SPEC,
     TOMORROW,
     child,
     draining_world,
@@ -35,6 +39,7 @@ from tests.service.decide.builders import (
     unreadable_spec,
     world,
 )
+from tests.service.decide.happenings import HAPPENINGS
 from tests.service.decide.simulation import Simulation, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
@@ -65,6 +70,26 @@ def test_what_is_known_of_a_machine_stays_while_it_cannot_be_seen(now, edit):
     after = reported(world(contract=None, cluster=None, status=before), now, of=intent(**edit))
     known = ("machine_ref", "machine_phase", "node_ref", "provider_id", "applied_node_taints")
     assert {name: getattr(after, name) for name in known} == {name: getattr(before, name) for name in known}
+
+
+def test_the_host_of_a_machine_is_remembered_whatever_the_spec_says_later_until_all_is_gone():
+    sim = running()
+    provider = sim.intent.spec.infrastructure_spec
+    host = manifests.host_hash(provider.api_version, provider.kind, provider.spec)
+    assert sim.status.host_hash == host
+    HAPPENINGS["other host"](sim)
+    assert sim.settle().status.host_hash == host
+    HAPPENINGS["the boundary"](sim)
+    assert sim.settle().status.host_hash == host
+    sim.finish_deletion()
+    assert sim.settle().status.host_hash is None
+    HAPPENINGS["the boundary"](sim)
+    assert sim.settle().status.host_hash not in (None, host)
+
+
+def test_which_host_a_machine_was_made_for_is_not_guessed():
+    edited = intent(infrastructureSpec={**SPEC["infrastructureSpec"], "spec": {"port": 22}})
+    assert reported(of=edited).host_hash is None
 
 
 def test_every_field_of_a_running_machine_is_maintained():
@@ -239,6 +264,14 @@ def test_taints_are_remembered_while_the_node_cannot_be_seen():
     applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
     seen = running_world(status=running_status(applied_node_taints=applied), node=None)
     assert len(reported(seen, of=intent(**TAINTED)).applied_node_taints) == 1
+
+
+@pytest.mark.parametrize("now", [MORNING, EVENING])
+def test_what_somebody_notes_on_the_node_keeps_no_report_from_being_made(now):
+    many = [taint(f"t{number}") for number in range(200)]
+    for note in (write_note(many), write_note([taint(effect="Sometimes")]), "[" * 5000):
+        seen = running_world(node=node(ready=False, annotations={names.ANNOTATION_APPLIED_TAINTS: note}))
+        assert len(reported(seen, now).applied_node_taints) <= 64
 
 
 def test_taints_of_the_node_before_are_forgotten_when_it_registers_again():

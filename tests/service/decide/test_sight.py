@@ -145,7 +145,7 @@ def test_a_reclaim_is_not_over_while_something_cannot_be_seen():
 def test_deletion_removes_the_machine_then_waits_for_what_is_unseen_and_lets_go_at_the_deadline():
     me = identity(deleting_since=CLOSES)
     assert deleted(decide(intent(), running_world(me=me, machine=NEVER_JOINED, **HIDDEN), CLOSES)) == [Role.MACHINE]
-    left = world(me=me, **NOTHING_SEEN)
+    left = world(me=me, status=status(shutdown_started_at=CLOSES), **NOTHING_SEEN)
     deadline = CLOSES + GRACE + RELEASE_AFTER
     waiting, over = decide(intent(), left, deadline - SECOND), decide(intent(), left, deadline)
     assert (kinds(waiting), waiting.look_again_at) == ([], deadline)
@@ -154,5 +154,6 @@ def test_deletion_removes_the_machine_then_waits_for_what_is_unseen_and_lets_go_
 
 
 def test_with_the_kill_switch_the_deadline_does_not_wait_for_the_grace():
-    left = world(me=identity(deleting_since=CLOSES), **NOTHING_SEEN)
+    begun = status(shutdown_started_at=CLOSES)
+    left = world(me=identity(deleting_since=CLOSES), status=begun, **NOTHING_SEEN)
     assert kinds(decide(intent(killSwitch=True), left, CLOSES + timedelta(minutes=10))) == ["ReleaseFinalizer"]

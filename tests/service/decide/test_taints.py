@@ -95,9 +95,25 @@ def test_a_node_that_registered_again_has_nothing_of_ours():
     assert owned_taints(before, node()) == ()
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "5", "[5]", '[{"key": "a"}]', '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, "", "{", "5", "[5]", '[{"key": "a"}]', '{"a": 1}', "[" * 5000),
+        '[{"key": "a", "effect": "Sometimes"}]',
+        '[{"key": "%s", "effect": "NoSchedule"}]' % ("a" * 400),
+        '[{"key": "a", "value": 5, "effect": "NoSchedule"}]',
+    ],
+)
 def test_a_mangled_note_says_nothing(text):
     assert read_note(text) == ()
+
+
+@pytest.mark.parametrize("key", ["node.kubernetes.io/unreachable", "node-role.kubernetes.io/control-plane"])
+def test_a_note_never_makes_ours_what_no_spec_may_ask_for(key):
+    kubernetes_own = taint(key, "")
+    seen = node(taints=(kubernetes_own, OURS), annotations={names.ANNOTATION_APPLIED_TAINTS: write_note([taint(key)])})
+    assert plan_taints((OURS,), owned_taints(status(), seen), seen).taints == (kubernetes_own, OURS)
+    assert owned_taints(status(), noted(kubernetes_own, OURS)) == (OURS,)
 
 
 def test_the_note_is_stable_and_read_back():

@@ -24,7 +24,7 @@ def test_the_keys_of_a_template_are_noted_on_the_machine():
     assert annotations[names.ANNOTATION_TEMPLATE] == '{"labels":["rack"],"annotations":["note"]}'
 
 
-@pytest.mark.parametrize("note", ["", "{", "[]", '{"labels": 5}', '"text"'])
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"labels": 5}', '"text"', "[" * 5000])
 def test_a_mangled_note_takes_nothing_away(note):
     wanted = template.on_machine(of(), {names.ANNOTATION_TEMPLATE: note})
     assert wanted.labels == {}

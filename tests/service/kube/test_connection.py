@@ -23,15 +23,22 @@ def test_decisions_see_no_heartbeats_and_no_field_managers():
     }
 
 
+def test_a_node_that_says_next_to_nothing_is_a_node():
+    assert slim_node(node(spec=None, status=None))["spec"] == {}
+
+
 @pytest.mark.parametrize(
     "nonsense",
     [
         {"spec": "x"},
+        {"spec": {"taints": "x"}},
         {"spec": {"taints": [1]}},
         {"spec": {"taints": [{"key": ["k"]}]}},
         {"spec": {"providerID": 7}},
         {"metadata": {"labels": ["x"]}},
         {"metadata": {"annotations": {"a": {}}}},
+        {"status": "x"},
+        {"status": {"conditions": [5]}},
         {"status": {"conditions": [{"type": {}}]}},
         {"status": {"nodeInfo": {"machineID": []}}},
     ],

@@ -111,7 +111,10 @@ async def test_the_pod_of_another_node_does_not_count(scene):
     assert (await scene.look()).problem.reason == "AgentNotReady"
 
 
-@pytest.mark.parametrize("data", [None, {}, {"killIfCommands": "idea"}, {"killIfCommands": '"idea"'}])
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, "idea", *({"killIfCommands": text} for text in ("idea", '"idea"', "[" * 5000, 5))],
+)
 async def test_a_mangled_configmap_counts_as_none(scene, data):
     await scene.told(data)
     assert (await scene.look()).commands is None

@@ -91,6 +91,17 @@ def test_outside_its_window_nobody_has_a_claim_unless_its_machine_is_still_there
     assert conflict(NEWER, scheduled("older", has_machine=True), now=CLOSED) == TAKEN
 
 
+def test_a_host_stays_taken_while_a_machine_runs_on_it_although_its_spec_names_another_by_now():
+    (host,) = host_terms(OLDER)
+    moved = scheduled("older", has_machine=True)
+    moved["status"]["hostHash"] = host
+    moved["spec"]["infrastructureSpec"]["spec"] = {"address": "192.0.2.8"}
+    assert conflict(NEWER, moved) == TAKEN
+    line = Line(NEWER, moved)
+    assert host in line.change({**moved, "status": {}}), "who waits for it is woken"
+    assert line.better(NEWER) is None
+
+
 def test_a_host_is_known_by_what_the_spec_says_of_it_and_by_its_provider_id():
     elsewhere = scheduled("other", clusterName="another")
     assert list(host_terms(OLDER)) == list(host_terms(elsewhere))

@@ -128,6 +128,7 @@ async def test_before_parts_count_as_without_a_machine_the_server_is_asked_for_i
         (SILENT, "does not end"),
         ([{}], "not a pod"),
         (["pod"], "not a pod"),
+        ([{"metadata": 5}], "not a pod"),
         ([{"metadata": {**NAMED, "name": ".."}}], "not a pod"),
         ([{"metadata": {**NAMED, "name": 7}}], "not a pod"),
         ([{"metadata": {**NAMED, "ownerReferences": ["x"]}}], "not a pod"),
