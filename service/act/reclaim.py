@@ -11,7 +11,7 @@ from crds import names
 from service import metrics
 from service.decide.drain import must_leave
 from service.decide.plan import ClearReclaimRequest, EquipReclaim, ForceDrain, StripReclaim
-from service.decide.world import Pod
+from service.decide.world import Node, Pod
 from service.kube.client import PatchKind
 from service.kube.errors import Conflict, KubeError, NotFound
 from service.kube.resource import CONFIG_MAPS, NODES, PODS
@@ -48,7 +48,7 @@ async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain)
     """Best effort: the owner wants his machine back, whatever becomes of the pods."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            pods = await _pods_of(observer, subject, action)
+            pods = await _cordoned(observer, subject, action)
             slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
             failed = await asyncio.gather(*(_delete(observer, subject, pod, slots) for pod in pods))
     except TimeoutError:
@@ -59,13 +59,27 @@ async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain)
         log.info("forced drain", node=action.node, pods=len(pods), failed=sum(failed))
 
 
-async def _pods_of(observer: Observer, subject: Subject, action: ForceDrain) -> list[Pod]:
-    """The pods to delete, if the Node is still the host that it was."""
+async def _cordoned(observer: Observer, subject: Subject, action: ForceDrain) -> list[Pod]:
+    """Closes the Node to new pods and tells which to delete, if it is still the host that it was."""
     node = await observer.node_now(subject, action.node)
     observer.workload_client(subject)  # raises where no pod can be reached: that is not the same as no pods
     if node is None or node.provider_id != action.provider_id:
         return []
+    if not node.unschedulable:
+        await _cordon(observer, subject, node)
     return [pod for pod in await observer.pods_of(subject, node.name) if must_leave(pod)]
+
+
+async def _cordon(observer: Observer, subject: Subject, node: Node) -> None:
+    """Or what replaces the deleted pods would be put on the same Node, which is the emptiest then."""
+    metadata = {"uid": node.uid, "annotations": {names.ANNOTATION_CORDONED: "true"}}
+    body = {"metadata": metadata, "spec": {"unschedulable": True}}
+    try:
+        raw = await observer.workload_client(subject).patch(NODES, node.name, body)
+    except KubeError as error:
+        log.warning("node not cordoned; going on", node=node.name, error=error.message)
+    else:
+        observer.absorb_node(subject, raw)
 
 
 async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:

@@ -34,6 +34,7 @@ BOUND = 90.0
 STEPS = [
     "patch scheduledmachines",  # the request is stored
     "patch scheduledmachines",  # and told
+    "patch nodes",  # the cordon
     "delete pods",
     "patch scheduledmachines",  # the shutdown began
     "patch machines",

@@ -12,7 +12,7 @@ from crds.providers import DEFAULT_POLICY
 from crds.schema import custom_resource_definition
 from crds.status import Phase
 from local.crds import apply
-from service.act import perform
+from service.act import perform, reclaim
 from service.act.perform import Performer
 from service.clock import SystemClock
 from service.decide import plan as actions
@@ -20,7 +20,7 @@ from service.decide.intent import read_intent
 from service.decide.plan import Plan
 from service.decide.world import Pod, Role, Taint
 from service.kube.discovery import Discovery
-from service.kube.errors import AlreadyExists, NotFound, Unavailable
+from service.kube.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from service.kube.resource import CONFIG_MAPS, NODES, PODS, SCHEDULED_MACHINES, SECRETS, SERVICE_ACCOUNTS, Resource
 from service.kube.workload import Workloads
 from service.observe import views
@@ -31,7 +31,7 @@ from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.e2e.pods import BUDGETS, is_going
 from tests.service.decide.builders import child, identity, world
-from tests.waiting import running
+from tests.waiting import running, until
 from tests.watching import until as until_object
 from tests.watching import until_gone
 
@@ -413,3 +413,69 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
     outcome = await hands.do(actions.Evict(pods=pods))
     assert outcome.trouble.reason == "APIUnavailable"
     assert len(asked) <= perform.EVICTIONS_AT_ONCE
+
+
+# Emergencies
+
+
+@pytest.fixture
+async def lodger(client, hands, node, pod):
+    """A pod on the Node, which the connection has seen."""
+    name = node["metadata"]["name"]
+    target = {"apiVersion": "v1", "kind": "Node", "name": name}
+    binding = {"metadata": {"name": pod.name}, "target": target}
+    await client.create_subresource(PODS, pod.name, "binding", binding, namespace=pod.namespace)
+    connection = hands.workloads.get(hands.subject.cluster)
+    await until(lambda: connection.nodes.get(Key("", name)))
+    return pod
+
+
+def force_drain(node):
+    return actions.ForceDrain(node=node["metadata"]["name"], provider_id=node["spec"]["providerID"])
+
+
+async def test_a_node_is_closed_before_its_pods_are_deleted_or_their_successors_would_come_to_it(
+    client, hands, node, lodger
+):
+    assert (await hands.do(force_drain(node))).did(actions.ForceDrain)
+    assert await going(client, lodger)
+    seen = await client.get(NODES, node["metadata"]["name"])
+    assert seen["spec"]["unschedulable"]
+    assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == "true"
+
+
+async def test_a_cordon_of_somebody_else_stays_his_in_an_emergency_too(client, hands, node, lodger):
+    name = node["metadata"]["name"]
+    await client.patch(NODES, name, {"spec": {"unschedulable": True}})
+    connection = hands.workloads.get(hands.subject.cluster)
+    await until(lambda: connection.nodes.get(Key("", name))["spec"].get("unschedulable"))
+    await hands.do(force_drain(node))
+    assert await going(client, lodger)
+    assert names.ANNOTATION_CORDONED not in (await client.get(NODES, name))["metadata"].get("annotations", {})
+
+
+async def test_a_node_that_cannot_be_closed_is_emptied_all_the_same(client, hands, node, lodger, monkeypatch):
+    async def refused(*_args, **_options):
+        raise Forbidden("not allowed")
+
+    monkeypatch.setattr(hands.workloads.get(hands.subject.cluster).client(), "patch", refused)
+    assert (await hands.do(force_drain(node))).did(actions.ForceDrain)
+    assert await going(client, lodger)
+
+
+async def test_another_host_under_the_name_of_the_node_keeps_its_pods(client, hands, node, lodger):
+    await hands.do(actions.ForceDrain(node=node["metadata"]["name"], provider_id="test://another"))
+    assert not await going(client, lodger)
+    assert "unschedulable" not in (await client.get(NODES, node["metadata"]["name"]))["spec"]
+
+
+@pytest.mark.parametrize("call", ["list_page", "delete"])
+async def test_what_does_not_answer_is_given_up_when_the_time_is_up(hands, node, lodger, monkeypatch, call):
+    async def never(*_args, **_options):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(reclaim, "DRAIN_SECONDS", 0.2)
+    monkeypatch.setattr(hands.workloads.get(hands.subject.cluster).client(), call, never)
+    async with asyncio.timeout(10):
+        outcome = await hands.do(force_drain(node))
+    assert (outcome.did(actions.ForceDrain), outcome.trouble) == (True, None)
