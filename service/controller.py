@@ -39,7 +39,7 @@ from service.reach import Reach
 from service.reconciler import Reconciler, TroubleError
 from service.runtime.cache import Change, Happening
 from service.runtime.key import Key
-from service.runtime.queue import HIGHEST_PRIORITY
+from service.runtime.queue import LONG_AGO
 from service.runtime.worker import WorkerPool
 from service.settings import Settings
 from service.sharding import Shard
@@ -225,7 +225,7 @@ class Controller:
     def _node_changed(self, cluster: Key, change: Change) -> None:
         users, urgent = self.observer.nodes.users(cluster, change.key.name), asks_back(change)
         for key in users:
-            self.queue.add(key, priority=HIGHEST_PRIORITY if urgent else None)
+            self.queue.add(key, due=LONG_AGO if urgent else None)
         if urgent and not users:
             self._strangers.asked(cluster, change.object, self.watches.machines)
 

@@ -29,7 +29,7 @@ from service.observe.subject import Subject
 from service.runtime.backoff import Backoff, Failures
 from service.runtime.echoes import Echoes
 from service.runtime.key import Key
-from service.runtime.queue import Queue
+from service.runtime.queue import LONG_AGO, Queue
 
 CONFLICT_PAUSES: Final = Backoff(base=0.1, cap=30.0)
 """Somebody was quicker: look again at once; where that never ends, such as behind a webhook, ever less often."""
@@ -173,7 +173,7 @@ class Reconciler:
         elif outcome.left:
             self._queue.retry(key)
         elif plan.look_again_in == timedelta(0):
-            self._queue.add(key)
+            self._queue.add(key, due=LONG_AGO if hurry else None)
         elif plan.look_again_in is not None:
             pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
             self._queue.retry(key, after=pause.total_seconds())

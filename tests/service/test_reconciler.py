@@ -1,5 +1,6 @@
-"""The spine with its parts modelled: what is told when the status cannot be stored, and what is let go."""
+"""The spine with its parts modelled: what is told when the status cannot be stored, who is looked at again when."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,9 +8,11 @@ import pytest
 
 from crds import names
 from crds.providers import DEFAULT_POLICY
+from crds.status import Phase
 from service.clock import ManualClock
 from service.decide.intent import read_intent
 from service.decide.outcome import Outcome
+from service.decide.plan import Plan
 from service.kube.errors import Conflict, KubeError, Unavailable
 from service.observe.subject import Subject
 from service.reconciler import Reconciler, TroubleError
@@ -91,3 +94,17 @@ async def test_a_pass_over_an_object_that_is_gone_lets_go_of_what_an_earlier_one
     await reconcile(key)
     assert forgotten == [key]
     assert queue.depth + queue.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("phase", "first"), [(Phase.EMERGENCY_REMOVE, KEY), (Phase.SHUTTING_DOWN, Key("team", "of-the-crowd"))]
+)
+def test_somebody_who_waits_for_his_machine_does_not_wait_for_a_crowd(phase: Phase, first: Key):
+    nobody: Any = SimpleNamespace()
+    clock = ManualClock(MORNING)
+    queue = Queue(clock)
+    queue.add(Key("team", "of-the-crowd"), due=MORNING)
+    clock.advance(timedelta(minutes=1))
+    reconciler = Reconciler(queue, nobody, nobody, nobody, clock)
+    reconciler._look_again(KEY, nobody, Plan(phase, "Reason", "message", look_again_in=timedelta(0)), Outcome())
+    assert queue.take() == first

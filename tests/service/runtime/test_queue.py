@@ -10,7 +10,7 @@ import uvloop
 from service.clock import ManualClock, SimulatedClock, SystemClock
 from service.runtime.backoff import Backoff, Failures
 from service.runtime.key import Key
-from service.runtime.queue import Queue, QueueClosed
+from service.runtime.queue import LONG_AGO, Queue, QueueClosed
 
 NINE = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -119,6 +119,17 @@ def test_a_low_priority_that_has_waited_long_enough_goes_before_a_high_one(queue
     clock.advance(timedelta(seconds=11))
     queue.add(key("new"), due=clock.now(), priority=255)
     assert names(take_all(queue)) == ["old", "new"]
+
+
+def test_an_emergency_goes_before_a_crowd_that_has_waited_for_minutes(queue, clock):
+    for n in range(100):
+        queue.add(key(f"x{n}"), due=NINE, priority=255)
+    clock.advance(timedelta(minutes=5))
+    queue.add(key("x99"), due=LONG_AGO)
+    assert queue.take() == key("x99")
+    queue.add(key("x99"), due=LONG_AGO)
+    queue.done(key("x99"))
+    assert queue.take() == key("x99"), "and so does what is left to do about it"
 
 
 def test_a_key_keeps_its_priority_when_an_event_names_none(queue):
