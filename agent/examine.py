@@ -1,6 +1,6 @@
 """Decides whether one process is the owner's and matches: the rules about pods, kernel threads and the agent itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -8,6 +8,7 @@ from agent.patterns import Patterns, reason
 from agent.proc import Held, ProcTable, Stat
 
 POD_CGROUP = "kubepods"
+KUBELET = b"kubelet"
 UP = ".."
 
 
@@ -59,14 +60,15 @@ class Examiner:
             return Match(pid, stat.started, hit.pattern, reason(hit, comm, pid), self.now())
 
     def _exempt(self, pid: int, held: Held, stat: Stat) -> bool:
-        return not stat.runs_user_code or self._own(pid) or (not self.match_pods and self._in_pod(held))
+        line = (pid, *self.table.ancestors(pid))
+        return not stat.runs_user_code or self.own_pid in line or (not self.match_pods and self._for_pods(held, line))
 
-    def _own(self, pid: int) -> bool:
-        return pid == self.own_pid or self.own_pid in self.table.ancestors(pid)
-
-    def _in_pod(self, held: Held) -> bool:
+    def _for_pods(self, held: Held, line: Iterable[int]) -> bool:
         cgroups = held.cgroups()
-        return not cgroups or in_pod(cgroups, self._depths)  # if it cannot be told, it does not count as the owner's
+        if not cgroups or in_pod(cgroups, self._depths):
+            return True  # if it cannot be told, it does not count as the owner's
+        # The kubelet mounts a pod's volumes by mount(8), whose command line holds names that a tenant chose.
+        return any(self.table.comm(pid) == KUBELET for pid in line)
 
 
 def in_pod(cgroups: Mapping[str, str], depths: Mapping[str, int]) -> bool:

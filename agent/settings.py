@@ -1,6 +1,7 @@
 """What the agent can be told: command line first, the pod's environment second. Read once, at start."""
 
 import argparse
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ def build_parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         description="Watches this host's processes for the patterns in ConfigMap reclaim-agent-<node> (namespace "
         "5spot-system) and asks for the host back, by annotations on its own Node, when one starts. "
         "It never stops a process and never touches another Node.",
+        allow_abbrev=False,
     )
     add = parser.add_argument
     add("--node", default=env.get("NODE_NAME", ""), metavar="NAME", help="this host's Node (default: $NODE_NAME)")
@@ -71,7 +73,7 @@ def build_parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--host-check", choices=get_args(HostCheck), default="strict",
         help="strict: write only if the Node's machineID is this host's; lenient: also if either is unknown; "
         "off: do not compare (default: %(default)s)")  # fmt: skip
-    add("--refire-interval", type=_seconds, default=2.0, metavar="SECONDS",
+    add("--refire-interval", type=_refire_seconds, default=2.0, metavar="SECONDS",
         help="least time between two requests (default: %(default)s)")  # fmt: skip
     _add_server_options(parser)
     return parser
@@ -112,15 +114,19 @@ def _endpoint(server: str, ca_file: Path, token_file: Path) -> Endpoint:
     return Endpoint(url.hostname, url.port or 443, ca_file, token_file)
 
 
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"must be 0 to 3600 seconds, not {text}")
-    return value
+def _refire_seconds(text: str) -> float:
+    return _seconds(text, 0, 3600)
 
 
 def _poll_seconds(text: str) -> float:
-    value = float(text)
-    if not MIN_POLL_SECONDS <= value <= MAX_POLL_SECONDS:
-        raise argparse.ArgumentTypeError(f"must be {MIN_POLL_SECONDS} to {MAX_POLL_SECONDS:g} seconds, not {text}")
+    return _seconds(text, MIN_POLL_SECONDS, MAX_POLL_SECONDS)
+
+
+def _seconds(text: str, least: float, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"must be {least:g} to {most:g} seconds, not {text!r}")
     return value

@@ -92,6 +92,18 @@ def test_pods_are_known_from_inside_a_container_too_where_paths_are_relative(
     assert (examiner(tmp_path).examine(7, IDEA) is not None) is matches
 
 
+def test_what_the_kubelet_runs_for_a_pod_matches_no_more_than_the_pod_does(tmp_path: Path):
+    volume = "/var/lib/kubelet/pods/1234/volumes/kubernetes.io~secret/idea"
+    add(tmp_path, 30, "kubelet", "/usr/bin/kubelet", cgroup="0::/system.slice/kubelet.service\n")
+    add(tmp_path, 31, "mount", "mount", "-t", "tmpfs", "tmpfs", volume, parent=30, cgroup="0::/system.slice/x.scope\n")
+    add(tmp_path, 32, "mount.nfs", "/sbin/mount.nfs", "server:/idea", volume, parent=31)
+    add(tmp_path, 33, "mount", "mount", "-t", "tmpfs", "tmpfs", "/home/me/idea")
+    watcher = examiner(tmp_path)
+    assert [pid for pid in (30, 31, 32, 33) if watcher.examine(pid, IDEA)] == [33]
+    (tmp_path / "self").unlink()
+    assert examiner(tmp_path, match_pods=True).examine(31, IDEA) is not None
+
+
 def test_a_process_of_unknown_cgroup_does_not_count_as_the_owners(tmp_path: Path):
     (add(tmp_path, 7, "idea") / "cgroup").unlink()
     assert examiner(tmp_path).examine(7, IDEA) is None
