@@ -113,6 +113,8 @@ def _reclaim(
         yield Notice("EmergencyReclaim", plan.message, warning=True)
     if after.reclaim and after.reclaim.disabled_at and not (before.reclaim and before.reclaim.disabled_at):
         yield Notice("EmergencyReclaimDisabledSchedule", _DISABLED, warning=True)
+    elif outcome.did(DisableSchedule) and before.reclaim and before.reclaim.disabled_at and not plan.reverted_by:
+        yield Notice("EmergencyReclaimDisabledSchedule", _DISABLED_AGAIN, warning=True)
     accepted = before.last_reclaim is not None and after.last_reclaim is None
     if plan.reverted_by and (accepted or outcome.did(DisableSchedule)):
         message = f"{plan.reverted_by} enabled the schedule soon after an emergency reclaim had disabled it. {_IGNORE}"
@@ -120,6 +122,7 @@ def _reclaim(
 
 
 _DISABLED = "spec.schedule.enabled is false now, so that the machine does not come back before somebody enables it."
+_DISABLED_AGAIN = "Enabled too early: the reclaim is under way. Disabled again; enable it once the phase is Disabled."
 _IGNORE = "If it manages this object, let it ignore spec.schedule.enabled."
 _WARN_WHEN = {
     "ReferencesValid": "False",

@@ -11,6 +11,7 @@ from typing import Final
 
 from crds import names
 from crds.status import PastReclaim, Phase, Reclaim, ScheduledMachineStatus
+from crds.text import one_line
 from service.decide.equipment import equipment, strip
 from service.decide.intent import Intent
 from service.decide.phases import node_is_ours
@@ -58,8 +59,7 @@ def in_force(s: Situation) -> Reclaim | None:
         return None
     if node.annotations.get(names.ANNOTATION_RECLAIM_REQUESTED) != "true":
         return None
-    given = node.annotations.get(names.ANNOTATION_RECLAIM_REASON, "")
-    reason = " ".join(given.split())[:REASON_MAX]
+    reason = one_line(node.annotations.get(names.ANNOTATION_RECLAIM_REASON, ""), REASON_MAX)
     return Reclaim(requested_at=s.now, reason=reason, node=node.name, machine_uid=machine.child.uid)
 
 
@@ -106,9 +106,10 @@ def wants_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) 
 
 def told(past: PastReclaim | Reclaim, me: Identity) -> str:
     """Why the schedule is disabled and how to enable it again."""
+    soonest = ", once the phase is Disabled" if isinstance(past, Reclaim) else ""
     return (
         f"Disabled by an emergency reclaim: Node {past.node} was asked back{_because(past.reason)}. To return it to "
-        f"service: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} --type=merge "
+        f"service{soonest}: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} --type=merge "
         """-p '{"spec":{"schedule":{"enabled":true}}}'"""
     )
 

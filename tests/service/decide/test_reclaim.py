@@ -87,7 +87,7 @@ def test_only_the_exact_word_is_a_request(text):
 
 
 def test_a_reason_of_any_shape_is_made_one_line():
-    seen = asking(node=node(annotations={**ASKED, names.ANNOTATION_RECLAIM_REASON: "a\n" + "b" * 9000}))
+    seen = asking(node=node(annotations={**ASKED, names.ANNOTATION_RECLAIM_REASON: "a\n\x1b" + "b" * 9000}))
     (record,) = decide(intent(), seen, MORNING).actions
     assert record.reclaim.reason.startswith("a b")
     assert len(record.reclaim.reason) == 512
@@ -116,7 +116,7 @@ def test_a_request_counts_only_on_our_own_node(seen):
         (asking(), MORNING, {"schedule": {"enabled": False}}),
         (asking(cluster=None), MORNING, {}),
     ],
-    ids=["Active", "ShuttingDown", "ShuttingDown, its pods unknown", "Pending", "Disabled", "without its Cluster"],
+    ids=["Active", "ShuttingDown", "Pending", "ShuttingDown, its pods unknown", "Disabled", "without its Cluster"],
 )
 def test_it_works_from_every_phase(seen, now, spec):
     plan = decide(intent(**spec), seen, now)
@@ -372,6 +372,20 @@ def test_gitops_that_enables_it_in_the_middle_is_overruled_and_named():
     assert not sim.intent.enabled
     assert sim.told().count("ReclaimReverted") == 1
     assert sim.told().count("EmergencyReclaimDisabledSchedule") == 1
+
+
+def test_a_person_who_enables_it_in_the_middle_is_told_that_it_was_too_early():
+    sim = running()
+    sim.ask_back()
+    sim.settle()
+    assert "once the phase is Disabled: kubectl" in condition(sim.status, "Scheduled").message
+    sim.enabled_by = "kubectl-patch"
+    sim.edit(schedule={"enabled": True})
+    sim.settle()
+    assert not sim.intent.enabled
+    told = [event.message for event in sim.events if event.reason == "EmergencyReclaimDisabledSchedule"]
+    assert len(told) == 2
+    assert "too early" in told[1]
 
 
 def test_nobody_is_named_while_the_author_does_not_matter():
