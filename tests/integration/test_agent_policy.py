@@ -23,6 +23,7 @@ from tests.integration.agents import ACCOUNT, Host, install, new_host
 from tests.integration.policy_door import POLICIES
 from tests.waiting import until
 
+FORGED = {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
 REQUEST = {
     ANNOTATION_RECLAIM_REQUESTED: "true",
     ANNOTATION_RECLAIM_REASON: "process matched",
@@ -90,6 +91,24 @@ async def test_the_agent_may_ask_for_its_own_host_and_again_after_clearing(agent
     assert (await host.node())["metadata"]["annotations"]["kept"] == "as-is"
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        {"managedFields": [{}]},
+        {"annotations": {ANNOTATION_RECLAIM_REQUESTED: "false", ANNOTATION_RECLAIM_REASON: "by hand"}},
+        {"annotations": {ANNOTATION_RECLAIM_REASON: "by hand", "kept": "changed"}, "labels": {"by": "hand"}},
+    ],
+    ids=["nobody's fields", "another's annotations", "another's annotations and more"],
+)
+async def test_the_agent_may_ask_whoever_owns_the_fields_of_the_node(
+    agent: Client, host: Host, admin: Client, before: dict[str, Any]
+):
+    await admin.patch(NODES, host.name, {"metadata": before}, field_manager="kubectl-edit")
+    body = applied(host.name, REQUEST)
+    await agent.patch(NODES, host.name, body, kind=PatchKind.APPLY, field_manager=AGENT_FIELD_MANAGER, force=True)
+    assert await host.request() == REQUEST
+
+
 async def test_the_api_server_finds_nothing_to_warn_of_in_the_policys_expressions(cluster: Cluster, admin: Client):
     async def checked() -> dict[str, Any]:
         found = await admin.get(POLICIES, ACCOUNT)
@@ -121,6 +140,9 @@ async def test_another_node_is_refused(agent: Client, host: Host, admin: Client)
             "annotations only",
             id="owner",
         ),
+        pytest.param({"metadata": {"managedFields": [{}]}}, "who owns which field", id="field owners forgotten"),
+        pytest.param({"metadata": {"managedFields": [FORGED]}}, "who owns which field", id="field owner made up"),
+        pytest.param({"metadata": {"generateName": "x"}}, "who owns which field", id="generated name"),
         pytest.param({"metadata": {"annotations": {"other": "x"}}}, "set only the annotations", id="new annotation"),
         pytest.param({"metadata": {"annotations": {"kept": "x"}}}, "set only the annotations", id="changed annotation"),
         pytest.param({"metadata": {"annotations": {"kept": None}}}, "remove none", id="removed annotation"),
