@@ -45,6 +45,20 @@ def stale(raw: Any, old: Any) -> list[tuple[str, ...]]:
     return [("spec", "schedule", name) for name in left]
 
 
+def cleared(raw: Any, old: Any) -> Any:
+    """A copy without those defaults, the object itself if there are none."""
+    for path in stale(raw, old):
+        raw = _without(raw, path)
+    return raw
+
+
+def _without(raw: Raw, path: tuple[str, ...]) -> Raw:
+    name, *rest = path
+    if rest:
+        return {**raw, name: _without(raw[name], tuple(rest))}
+    return {key: value for key, value in raw.items() if key != name}
+
+
 def _schedule(raw: Any) -> Raw:
     spec = raw.get("spec") if isinstance(raw, dict) else None
     schedule = spec.get("schedule") if isinstance(spec, dict) else None

@@ -1,7 +1,8 @@
 """Which provider objects may be created: the operator's allowlist and the kinds that reach further than a machine."""
 
 import argparse
-from dataclasses import dataclass, field
+from collections.abc import Container
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
@@ -21,13 +22,13 @@ class ProviderPolicy:
     """What the operator allows in `bootstrapSpec` and `infrastructureSpec`.
 
     `refused_kinds` are patterns such as `*Template`; `cluster_scoped` holds the `(group, kind)` pairs that discovery
-    reported as cluster-scoped.
+    reports as cluster-scoped, and may grow and shrink as definitions come and go.
     """
 
     bootstrap_groups: frozenset[str] = DEFAULT_BOOTSTRAP_GROUPS
     infrastructure_groups: frozenset[str] = DEFAULT_INFRASTRUCTURE_GROUPS
     refused_kinds: tuple[str, ...] = DEFAULT_REFUSED_KINDS
-    cluster_scoped: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+    cluster_scoped: Container[tuple[str, str]] = frozenset()
 
     def groups(self, envelope: str) -> frozenset[str]:
         """The groups allowed in an envelope, `bootstrapSpec` or `infrastructureSpec`."""

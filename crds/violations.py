@@ -14,6 +14,8 @@ from crds.base import field_names
 from crds.values import InvalidValue
 
 VALUE_MAX: Final = 120
+EXACT_MAX: Final = 1024
+"""Text up to this length is given to programs as it is."""
 KEY_MAX: Final = 80
 MAPS: Final = frozenset({"labels", "annotations"})
 
@@ -60,8 +62,9 @@ class Violation:
         return cls(field, shown(given), message, reason, inputs, given)
 
     def to_json(self) -> dict[str, JSONScalar]:
-        """As `5spot validate -o json` prints it."""
-        return {"field": self.field, "value": self.value, "message": self.message}
+        """As `5spot validate -o json` prints it: text is not escaped, as JSON does that itself."""
+        exact = isinstance(self.given, str) and len(self.given) <= EXACT_MAX
+        return {"field": self.field, "value": self.given if exact else self.value, "message": self.message}
 
     def __str__(self) -> str:
         if self.reason is Reason.REQUIRED:

@@ -15,7 +15,7 @@ from service.kube.client import Client
 from service.servers import Endpoint
 from service.settings import Settings
 from webhooks.routes import create_app
-from webhooks.verdict import ClusterLookup, Gate
+from webhooks.verdict import Gate
 
 Work = Callable[[], Awaitable[None]]
 
@@ -23,11 +23,9 @@ Work = Callable[[], Awaitable[None]]
 class Admission:
     """The server of the webhooks, its TLS context and the loops that feed it."""
 
-    def __init__(
-        self, settings: Settings, client: Client, listener: socket.socket, cluster_exists: ClusterLookup
-    ) -> None:
+    def __init__(self, settings: Settings, client: Client, listener: socket.socket, gate: Gate) -> None:
         self.serving = ServingContext()
-        app = create_app(Gate(settings.policy, cluster_exists), metrics.AdmissionRecorder())
+        app = create_app(gate, metrics.AdmissionRecorder())
         metrics.instrument(app)
         self.endpoint = Endpoint("webhooks", app, listener, self.serving.live)
         self.loops, self._loaded = _certificates(settings, client, self.serving)

@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
 import structlog
@@ -24,7 +24,7 @@ from service.kube.client import Client
 from service.kube.transport import Limits
 from service.servers import Endpoint, bound
 from service.settings import Settings
-from webhooks.verdict import ClusterLookup, nobody_knows
+from webhooks.verdict import ClusterLookup, Gate, nobody_knows
 
 FAREWELL_SECONDS: Final = 5.0
 """Once its work is put down or abandoned, a part has so long to give back what it holds, such as leases."""
@@ -55,6 +55,8 @@ class Shared:
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     # Replaced by whoever watches Clusters; the webhooks ask it for every object.
     cluster_exists: ClusterLookup = nobody_knows
+    # Groups and kinds, kept by whoever watches definitions; the webhooks refuse them.
+    cluster_scoped: set[tuple[str, str]] = field(default_factory=set)
 
     def has_cluster(self, namespace: str, name: str) -> bool | None:
         """What whoever watches Clusters says, as soon as there is such a part."""
@@ -200,12 +202,9 @@ class Service:
 
     def _admission(self) -> Admission:
         shared = self._shared
-        return Admission(
-            shared.settings,
-            shared.client,
-            self._listener(shared.settings.webhook_port),
-            shared.has_cluster,
-        )
+        policy = replace(shared.settings.policy, cluster_scoped=shared.cluster_scoped)
+        gate = Gate(policy, shared.has_cluster)
+        return Admission(shared.settings, shared.client, self._listener(shared.settings.webhook_port), gate)
 
     def _endpoint(self, name: str, app: FastAPI, port: int) -> Endpoint:
         return Endpoint(name, app, self._listener(port))

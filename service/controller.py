@@ -30,6 +30,7 @@ from service.leases import Leases, Listener
 from service.observe.freshness import DOUBT_SECONDS
 from service.observe.hosts import host_terms
 from service.observe.observer import Observer
+from service.observe.scopes import Scopes
 from service.observe.strangers import Strangers, asks_back
 from service.observe.subject import Subject
 from service.observe.warmth import Warmth
@@ -86,7 +87,9 @@ class Controller:
         forced = None if settings.capi_contract == "auto" else settings.capi_contract
         self.queue = OwnQueue(shared.clock, self.fence.owns, running_per_namespace=_most_of_one(settings))
         hooks = Hooks(self._scheduled_changed, self._cluster_changed, self._child_changed, _count_restart)
-        self.watches = Watches(client, Discovery(client, contract=forced), hooks, settings.namespaces)
+        discovery = Discovery(client, contract=forced)
+        self.watches = Watches(client, discovery, hooks, settings.namespaces)
+        self._scopes = Scopes(discovery, settings.policy, shared.cluster_scoped)
         self.workloads = Workloads(client, guard=self.fence.check, observer=_count_call)
         self.observer = Observer(client, self.watches, self.workloads, settings.policy, shared.clock)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
@@ -116,6 +119,7 @@ class Controller:
                 await self.watches.start(group)
                 self.watches.listen_to_definitions(self._definitions_changed)
                 group.create_task(self._follow_capi(), name="find Cluster API")
+                group.create_task(self._scopes.run(), name="scopes of kinds")
                 group.create_task(self.workloads.run(), name="workload clusters")
                 group.create_task(self._warmth.run(), name="caches for others")
                 group.create_task(self.events.run(), name="events")
@@ -241,6 +245,7 @@ class Controller:
                 self._wake_rivals(subject.key, term)
 
     def _definitions_changed(self, group: str) -> None:
+        self._scopes.changed(group)
         if group == names.CAPI_GROUP:
             self._capi_changed.set()
         # What is defined now is served a moment later.

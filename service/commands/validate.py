@@ -160,9 +160,16 @@ def print_verdicts(judged: list[Judged], output: str) -> None:
 
 
 def print_json(entries: list[dict[str, Any]]) -> None:
-    """One array on standard output; characters that its encoding may not have are escaped as JSON escapes them."""
+    """One array on standard output; what it cannot show, and no terminal should see, is escaped as JSON escapes it."""
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(entries, indent=2, ensure_ascii=not everything) + "\n")
+    lines = json.dumps(entries, indent=2, ensure_ascii=not everything).split("\n")
+    sys.stdout.write("".join(f"{_escaped(line)}\n" for line in lines))
+
+
+def _escaped(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
 
 
 def verdict_lines(judged: Judged) -> Iterator[str]:

@@ -71,6 +71,11 @@ class Discovery:
                 return resource
         return None
 
+    async def cluster_scoped(self, group: str) -> frozenset[str]:
+        """The kinds of a group that are cluster-scoped in any of its versions; always asks the server."""
+        tables = [await self._ask(f"{group}/{version}") for version in await self._versions(group)]
+        return frozenset(kind for table in tables for kind, each in table.kinds.items() if not each.namespaced)
+
     async def capi(self) -> Capi | None:
         """The newest Cluster API contract whose kinds are served, or None while Cluster API is not installed.
 

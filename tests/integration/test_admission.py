@@ -77,6 +77,24 @@ async def test_kubectl_prints_all_that_is_wrong_line_by_line(door: Gate, name: s
     assert f"own namespace, {door.namespace}" in applied.stderr
 
 
+async def test_one_refusal_names_what_schema_cel_and_webhook_would_each_have_found(door: Gate, name: str):
+    made = named(name, schedule={"hoursOfDay": [9], "daysOfWeek": ["monday"], "timezone": "Mars/Phobos"}, priority=300)
+    applied = await door.kubectl("apply", "-f", "-", stdin=made)
+    assert applied.returncode == 1
+    assert sorted(line.split(": ")[0] for line in applied.stderr.splitlines() if line.startswith("* ")) == [
+        "* spec.priority",
+        "* spec.schedule.daysOfWeek[0]",
+        "* spec.schedule.hoursOfDay[0]",
+        "* spec.schedule.timezone",
+    ]
+    assert 'put it in quotes, "9"' in applied.stderr
+
+
+async def test_what_is_merely_missing_is_refused_too(door: Gate, name: str):
+    applied = await door.kubectl("apply", "-f", "-", stdin=named(name, clusterName=None))
+    assert (applied.returncode, "spec.clusterName" in applied.stderr) == (1, True)
+
+
 async def test_other_clients_get_a_status_with_causes(door: Gate, name: str):
     body = hopeless(name)
     with pytest.raises(Invalid) as refused:

@@ -4,9 +4,11 @@ from contextlib import suppress
 
 import pytest
 
+from crds.providers import ProviderPolicy
 from service.kube.discovery import Discovery
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS
+from service.observe.scopes import Scopes
 from service.runtime.cache import Cache
 from service.runtime.watch import Objects, Reflector
 from tests.waiting import running, until
@@ -147,3 +149,16 @@ async def test_an_older_cluster_api_serves_v1beta1_only(admin, install):
     capi = await until(lambda: settled(Discovery(admin).capi()))
     assert capi.version == "v1beta1"
     assert await Discovery(admin, contract="v1beta2").capi() is None
+
+
+async def test_a_cluster_scoped_kind_of_an_allowed_group_is_known_while_it_is_defined(admin, discovery, install):
+    group, kinds = "scopes.example.com", set()
+    scopes = Scopes(discovery, ProviderPolicy(infrastructure_groups=frozenset({group})), kinds)
+    discovery.listen(scopes.changed)
+    async with running(scopes.run()):
+        await install(
+            definition("wides", "Wide", ["v1"], group, scope="Cluster"), definition("narrows", "Narrow", ["v1"], group)
+        )
+        await until(lambda: kinds == {(group, "Wide")})
+        await admin.delete(CUSTOM_RESOURCE_DEFINITIONS, f"wides.{group}")
+        await until(lambda: not kinds)

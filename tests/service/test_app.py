@@ -260,5 +260,16 @@ async def test_the_webhooks_ask_whoever_watches_clusters(files: Path):
         assert "no Cluster production" in answer.json()["response"]["warnings"][0]
 
 
+async def test_the_webhooks_refuse_kinds_that_turn_out_to_be_cluster_scoped(files: Path):
+    async with prepared(files) as (service, shared), running(service.run()), trusting() as client:
+        await until(lambda: service.admission.endpoint.listening)
+        url = f"https://localhost:{service.admission.endpoint.port}{names.VALIDATE_PATH}"
+        body = orjson.dumps(review(machine()))
+        assert (await client.post(url, content=body)).json()["response"]["allowed"]
+        shared.cluster_scoped.add(("infrastructure.cluster.x-k8s.io", "RemoteMachine"))
+        refusal = (await client.post(url, content=body)).json()["response"]
+        assert [cause["field"] for cause in refusal["status"]["details"]["causes"]] == ["spec.infrastructureSpec.kind"]
+
+
 async def wait_for(event: asyncio.Event) -> None:
     await event.wait()

@@ -38,6 +38,45 @@ def test_everything_that_is_wrong_is_listed_with_value_and_what_is_allowed():
     assert all(field in response["status"]["message"] for field in causes)
 
 
+def defaulted(given, **options):
+    answer = Gate().default(parse(orjson.dumps(review(given, **options))))
+    return answer, orjson.loads(answer.body)["response"]
+
+
+def test_defaulting_comes_before_the_schema_and_so_refuses_all_that_is_wrong_in_our_words():
+    given = machine(priority="50", clusterName=None, schedule={"hoursOfDay": [9], "timezone": "Mars/Phobos"})
+    answer, response = defaulted(given)
+    assert answer.outcome is Outcome.INVALID
+    assert response == judge(given)[1]
+    assert "put it in quotes" in response["status"]["message"]
+    assert set(fields(response)) == {
+        "spec.priority",
+        "spec.clusterName",
+        "spec.schedule.hoursOfDay[0]",
+        "spec.schedule.timezone",
+    }
+
+
+@pytest.mark.parametrize("missing", ["clusterName", "schedule", "bootstrapSpec"])
+def test_what_is_merely_missing_another_webhook_may_still_add(missing):
+    answer, response = defaulted(machine(**{missing: None}))
+    assert answer.outcome is Outcome.DEFAULTED
+    assert response["allowed"] is True
+    assert judge(machine(**{missing: None}))[1]["allowed"] is False
+
+
+def test_defaulting_too_judges_an_update_on_what_it_changes():
+    old = machine(priority=300)
+    assert defaulted(changed(old, labels={"team": "blue"}), old=old)[1]["allowed"] is True
+    assert defaulted(machine(priority=301), old=old)[1]["allowed"] is False
+
+
+def test_a_default_that_goes_with_its_cron_is_not_held_against_an_update():
+    old = machine(schedule={"cron": "0 9 * * *", "duration": "1m"})
+    assert defaulted(machine(schedule={"daysOfWeek": ["mon"], "duration": "1m"}), old=old)[1]["allowed"] is True
+    assert defaulted(machine(schedule={"daysOfWeek": ["mon"], "duration": "2m"}), old=old)[1]["allowed"] is False
+
+
 def test_text_that_could_forge_a_line_is_escaped_in_every_part_of_the_answer():
     given = machine(clusterName="a\nb\x00\x1b[31m", **{"odd\nfield": 1})
     _, response = judge(given)

@@ -230,6 +230,15 @@ def test_control_characters_never_reach_the_terminal(tmp_path, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("text", ["9-17\n", "9\t", "\x1b[31m", "9\xa0", "\x9b31m\u202e\U000e0001", "9" * 600, "\\n"])
+def test_programs_get_the_offending_text_as_it_was_written(tmp_path, capsys, text):
+    manifest = machine(clusterName=text)
+    main(["validate", "-f", written(tmp_path, manifest), "-o", "json"])
+    printed = capsys.readouterr().out
+    assert [each["value"] for each in json.loads(printed)[0]["violations"]] == [text]
+    assert printed.replace("\n", "").isprintable()
+
+
 def test_it_starts_well_under_a_second_and_loads_no_server(tmp_path):
     path = written(tmp_path, machine())
     probe = (

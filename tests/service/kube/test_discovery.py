@@ -94,6 +94,15 @@ async def test_forgetting_one_group_keeps_the_others(served, discovery):
     assert len(served.seen) == 3
 
 
+async def test_cluster_scoped_kinds_of_a_group_are_found_in_all_its_versions(served, discovery):
+    served.kinds.groups["example.com"] = {
+        "v2": [kind("Thing", "things"), kind("Wide", "wides", namespaced=False)],
+        "v1": [kind("Old", "olds", namespaced=False), kind("Old", "olds/status", namespaced=False)],
+    }
+    assert await discovery.cluster_scoped("example.com") == {"Wide", "Old"}
+    assert await discovery.cluster_scoped("nobody.com") == frozenset()
+
+
 @pytest.mark.parametrize(
     ("versions", "contract", "expected"),
     [
