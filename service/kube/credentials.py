@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import yaml
+
 from service.kube.library import load
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -203,15 +205,34 @@ def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
 async def _load_kubeconfig(path: Path, context: str | None) -> Any:
     library = load()
     settings = library.Configuration()
-    if not os.access(path, os.R_OK):
-        raise KubeconfigRefused(f"{path}: no such kubeconfig file, or we may not read it")
+    files = _files(path)
     try:
         await library.load_kube_config(
-            config_file=str(path), context=context, client_configuration=settings, persist_config=False
+            config_file=os.pathsep.join(map(str, files)),
+            context=context or _current_context(files),
+            client_configuration=settings,
+            persist_config=False,
         )
     except library.ConfigException as error:
         raise KubeconfigRefused(f"{path}: {error}") from error
     return settings
+
+
+def _files(path: Path) -> list[Path]:
+    """One file, or several as $KUBECONFIG may list them; those of a list that are not there do not count."""
+    listed = [path] if path.exists() else [Path(each) for each in str(path).split(os.pathsep) if each]
+    there = [each for each in listed if each.exists()]
+    if not there or not all(os.access(each, os.R_OK) for each in there):
+        raise KubeconfigRefused(f"{path}: no such kubeconfig file, or we may not read it")
+    return there
+
+
+def _current_context(files: list[Path]) -> str | None:
+    """That of the first file that names one, as kubectl has it; the library would take the last."""
+    if len(files) == 1:
+        return None
+    read = (yaml.safe_load(each.read_text(encoding="utf-8")) for each in files)
+    return next((named for each in read if isinstance(each, dict) and (named := each.get("current-context"))), None)
 
 
 def _header_of(settings: Any) -> str | None:

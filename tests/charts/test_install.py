@@ -93,8 +93,14 @@ def test_an_api_server_would_take_it_all(site: Site):
         ),
         ({"webhooks": {"enabled": False}}, ["delete lease"], ["delete secret"]),
         ({"replicas": 1, "settings": {"leases": False}}, ["delete secret"], ["delete lease"]),
+        (
+            # What others watch in the same cluster is not to be deleted along.
+            {"watchNamespaces": ["default", "kube-public"]},
+            ["-n default delete scheduledmachines --all", "-n kube-public delete scheduledmachines --all"],
+            ["delete scheduledmachines -A"],
+        ),
     ],
-    ids=["default", "cert-manager", "no-webhooks", "no-leases"],
+    ids=["default", "cert-manager", "no-webhooks", "no-leases", "some-namespaces"],
 )  # fmt: skip
 def test_the_notes_name_what_stays(site: Site, values: Raw, stays: list[str], not_there: list[str]):
     told = site.release("install", values, "--dry-run=server").partition("NOTES:")[2]

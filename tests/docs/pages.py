@@ -9,11 +9,13 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
 PAGES = (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in TOP))
-FENCE = re.compile(r"^```(\S+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Also inside of a list, where it is indented.
+FENCE = re.compile(r"^( *)```(\S+)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 MARK = "@@@ command"
 SLOWEST = 600
 
@@ -47,7 +49,7 @@ class Step:
 
 def blocks(*languages: str, pages: Sequence[Path] = PAGES) -> list[Block]:
     """All fenced blocks of these languages."""
-    found = ((page, *match.groups()) for page in pages for match in FENCE.finditer(page.read_text()))
+    found = ((page, match[2], dedent(match[3])) for page in pages for match in FENCE.finditer(page.read_text()))
     return [Block(page, language, text) for page, language, text in found if language in languages]
 
 

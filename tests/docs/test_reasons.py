@@ -66,6 +66,13 @@ def test_every_event_on_its_page_can_be_said():
     assert first_column(EVENTS) - SAID == set()
 
 
+def test_where_troubleshooting_tells_to_look_at_the_events_it_names_events():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    (section,) = [each for each in page.split("\n## ") if "Look at the events." in each]
+    assert len(named(section)) > 4
+    assert named(section) - first_column(EVENTS) == set()
+
+
 def test_every_event_with_a_fixed_reason_has_a_row_with_its_type():
     source = (SERVICE / "decide" / "events.py").read_text()
     emitted = dict(re.findall(r'Notice\(\s*"([A-Za-z]+)"((?:[^()]|\([^()]*\))*)\)', source))

@@ -4,6 +4,7 @@ import base64
 import ssl
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -81,6 +82,25 @@ async def test_a_server_without_tls_is_refused(server):
 async def test_a_missing_file_is_said_to_be_missing(tmp_path):
     with pytest.raises(KubeconfigRefused, match="no such kubeconfig file"):
         await credentials.from_kubeconfig(tmp_path / "nothing")
+
+
+def several(tmp_path, authority):
+    """As $KUBECONFIG lists them; the first that names a context names the current one."""
+    for name, context in (("none", ""), ("first", "first"), ("second", "second")):
+        config = {
+            "current-context": context,
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "clusters": [{"name": name, "cluster": trusted(authority, server=f"https://{name}.example")}],
+            "users": [{"name": name, "user": {"token": name}}],
+        }
+        (tmp_path / name).write_text(yaml.safe_dump(config))
+    return Path(":".join(str(tmp_path / name) for name in ("none", "missing", "first", "second")))
+
+
+@pytest.mark.parametrize(("asked", "found"), [(None, "first"), ("second", "second")])
+async def test_several_kubeconfigs_are_one_as_they_are_for_kubectl(tmp_path, authority, asked, found):
+    endpoint, source = await credentials.from_kubeconfig(several(tmp_path, authority), asked)
+    assert (endpoint.server, source.authorization()) == (f"https://{found}.example", f"Bearer {found}")
 
 
 async def test_an_unknown_context_is_named(tmp_path, authority):
