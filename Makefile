@@ -7,6 +7,10 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 PYTHON3 ?= python3
+# uv looks for a Python itself, and need not come upon the one that was asked for.
+ifneq ($(origin PYTHON3),file)
+export UV_PYTHON ?= $(PYTHON3)
+endif
 BIN := .venv/bin
 TESTS ?= tests
 # Much of a test on real servers is waiting: two workers, each with servers of its own, share the machine well.

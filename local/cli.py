@@ -14,6 +14,7 @@ from typing import Any
 from local import examples, state
 from local.arguments import instant, speed
 from local.errors import LocalError
+from local.keeper import group_of
 from local.ports import ANY_PORTS, PortRange
 from local.state import State
 
@@ -96,7 +97,7 @@ def _up(args: argparse.Namespace) -> int:
     request = up.Request(_absolute(args.kubeconfig), _absolute(args.workload_kubeconfig), args.ports, pace)
     _refuse_second()
     if args.detach:
-        _show(up.detached(request, Progress()), "Stop it with: 5spot local down")
+        _show(up.detached(request, Progress()), f"Stop it with: {_me()} local down")
         return 0
     try:
         up.hold(request, lambda ready: _show(ready, "Stop it with Ctrl-C."), Progress())
@@ -114,7 +115,7 @@ def _status(_: argparse.Namespace) -> int:
     if not found.ready:
         print(f"a control plane is being started by process {found.owner}, since {found.started}")
         return 0
-    _show(found, "Stop it with: 5spot local down")
+    _show(found, f"Stop it with: {_me()} local down")
     print("\nprocesses")
     for name, pid in found.processes.items():
         print(f"  {name:30} {pid:>8}  {'running' if _alive(pid) else 'DEAD, see its log'}")
@@ -227,4 +228,4 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+    return group_of(pid) is not None

@@ -76,17 +76,18 @@ def members(group: int) -> list[int]:
     """The living processes of a process group, without ourselves."""
     mine = os.getpid()
     pids = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())  # noqa: PTH208 -- /proc changes as we read
-    return [pid for pid in pids if pid != mine and _living_in(pid, group)]
+    return [pid for pid in pids if pid != mine and group_of(pid) == group]
 
 
-def _living_in(pid: int, group: int) -> bool:
+def group_of(pid: int) -> int | None:
+    """The process group of a living process; None for one that is gone, or dead and not collected by its parent."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
+        return None
     # The name in parentheses may hold spaces: count from behind it.
-    state, _, pgrp = stat.rpartition(")")[2].split()[:3]
-    return int(pgrp) == group and state not in "ZX"
+    state, _, group = stat.rpartition(")")[2].split()[:3]
+    return None if state in "ZX" else int(group)
 
 
 def remove(directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,12 +14,14 @@ from types import TracebackType
 from typing import Self
 
 from local import keeper
+from local.command import FULL
 from local.errors import LocalError
 
 LAST_LINES = 15
 PROBE_INTERVAL = 0.05
 STOP_GRACE = 10.0
 START_TIMEOUT = 120.0
+GO_STACK = re.compile(r"goroutine \d+ .*\[running")
 
 Probe = Callable[[], bool]
 
@@ -112,16 +115,20 @@ class Server:
         deadline = time.monotonic() + timeout
         while not self.probe():
             if self.pid is None:
-                raise StartFailed(self.name, f"died at start ({self._ended()})", self.last_lines())
+                raise StartFailed(self.name, f"died at start ({self._ended()})", self.last_words())
             if time.monotonic() > deadline:
-                raise StartFailed(self.name, f"was not ready after {timeout:.0f} s", self.last_lines())
+                raise StartFailed(self.name, f"was not ready after {timeout:.0f} s", self.last_words())
             time.sleep(PROBE_INTERVAL)
 
     def last_lines(self, count: int = LAST_LINES) -> list[str]:
         """The end of its log."""
-        if not self.log.exists():
-            return []
-        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
+        return self._lines()[-count:]
+
+    def last_words(self) -> list[str]:
+        """The end of its log for people: above the stack of a Go program that panicked, where the reason is."""
+        lines = self._lines()
+        stacks = [number for number, line in enumerate(lines) if GO_STACK.match(line)]
+        return lines[: stacks[-1] if stacks else None][-LAST_LINES:]
 
     def stop(self, grace: float = STOP_GRACE) -> None:
         """Asks it to end; kills it when it has not ended within `grace` seconds."""
@@ -153,6 +160,11 @@ class Server:
         """Lets a frozen server go on."""
         self._signal(signal.SIGCONT)
 
+    def _lines(self) -> list[str]:
+        if not self.log.exists():
+            return []
+        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -168,10 +180,19 @@ class StartFailed(LocalError):
 
     def __init__(self, name: str, what: str, lines: Sequence[str]) -> None:
         said = "\n".join(f"  {line}" for line in lines) or "  (it wrote nothing)"
-        super().__init__(f"{name} {what}; its last log lines:\n{said}")
         self.lines = tuple(lines)
+        hint = "\nThere is no room for temporary files: set TMPDIR to a folder with room." if self.disk_full else ""
+        super().__init__(f"{name} {what}; its last log lines:\n{said}{hint}")
 
     @property
     def port_taken(self) -> bool:
         """Whether another process was quicker to take its port."""
-        return any("address already in use" in line.lower() for line in self.lines)
+        return self._says("address already in use")
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether it could not write its files."""
+        return self._says(*FULL)
+
+    def _says(self, *signs: str) -> bool:
+        return any(sign in line.lower() for line in self.lines for sign in signs)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from local.command import explained
 from local.entry import cache_folder
 from local.errors import LocalError
 
@@ -53,8 +54,10 @@ def path() -> Path:
 @contextmanager
 def register(where: Path) -> Iterator[Registration]:
     """Makes this process the owner; fails with a sentence if there is one."""
-    where.parent.mkdir(parents=True, exist_ok=True)
-    with _open_locked(where) as file:
+    with explained(f"registering in {where}"):
+        where.parent.mkdir(parents=True, exist_ok=True)
+        opened = _open_locked(where)
+    with opened as file:
         try:
             yield Registration(where, file)
         finally:

@@ -23,6 +23,7 @@ from local.ports import ANY_PORTS, PortRange
 from local.processes import Keeper
 from local.progress import Progress
 from local.state import State
+from service.cli import sentences
 
 OnReady = Callable[[State], None]
 
@@ -68,9 +69,9 @@ def hold(request: Request, on_ready: OnReady, progress: Progress) -> None:
 @contextmanager
 def held(request: Request, progress: Progress) -> Iterator[State]:
     """A control plane within the block, registered as the user's one."""
+    refuse_to_overwrite(request.files)
     assets = ensure(progress)
     with state.register(state.path()) as registration, ExitStack() as stack:
-        refuse_to_overwrite(request.files)
         registration.record(_starting())
         keeper = stack.enter_context(Keeper([*request.files, registration.path]))
         with progress.step("starting the control plane"):
@@ -85,12 +86,16 @@ def held(request: Request, progress: Progress) -> Iterator[State]:
 
 
 def refuse_to_overwrite(files: Sequence[Path]) -> None:
-    """A kubeconfig that exists may be somebody's way into a real cluster."""
+    """A kubeconfig that exists may be somebody's way into a real cluster; an empty file, as of mktemp, is none."""
+    if len(set(files)) < len(files):
+        raise LocalError(f"{files[0]} cannot hold the kubeconfigs of both clusters: name two files")
     for path in files:
-        if path.exists():
+        if path.exists() and not (path.is_file() and path.stat().st_size == 0):
             raise LocalError(f"{path} exists already and is left alone: remove it, or name another file")
         if not path.parent.is_dir():
             raise LocalError(f"{path} cannot be written: there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise LocalError(f"{path} cannot be written: the folder {path.parent} may not be written to")
 
 
 @contextmanager
@@ -107,20 +112,23 @@ def stopped_by_signals() -> Iterator[None]:
 
 def detached(request: Request, progress: Progress) -> State:
     """Has another process hold the control plane; returns when it is ready."""
+    refuse_to_overwrite(request.files)
     ensure(progress)
-    argv = [sys.executable, "-m", "local.up", request.packed()]
+    # -P: the folder that the user happens to be in may have a `local` or `service` of its own.
+    argv = [sys.executable, "-P", "-m", "local.up", request.packed()]
     what = "the control plane and the operator" if request.operator else "the control plane"
     with progress.step(f"starting {what}"):
         owner = subprocess.Popen(  # noqa: S603 -- this very module
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
         )
-        answer = _hear(owner)
-    if "error" in answer:
-        raise LocalError(answer["error"])
+        answer = hear(owner)
+        if "error" in answer:
+            raise LocalError(answer["error"])
     return State(**answer)
 
 
-def _hear(owner: "subprocess.Popen[bytes]") -> dict[str, Any]:
+def hear(owner: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    """What the detached owner says of how it went."""
     try:
         said = owner.stdout.read() if owner.stdout else b""
     except BaseException:
@@ -128,9 +136,15 @@ def _hear(owner: "subprocess.Popen[bytes]") -> dict[str, Any]:
         owner.wait()
         raise
     if not said:
-        return {"error": f"the process that should hold the control plane ended with code {owner.wait()}"}
+        return {"error": _unsaid(owner.wait())}
     answer: dict[str, Any] = json.loads(said)
     return answer
+
+
+def _unsaid(code: int) -> str:
+    if code == 0:  # it was asked to
+        return "the control plane was stopped before it was ready"
+    return f"the process that should hold the control plane ended with code {code}"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -141,7 +155,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             hold(request, lambda ready: _tell(state.to_dict(ready)), Progress(nowhere))
         except Exception as error:  # noqa: BLE001 -- the outermost border; whoever waits for us wants a sentence
-            _tell({"error": str(error) if isinstance(error, LocalError) else f"{type(error).__name__}: {error}"})
+            _tell({"error": str(error) if isinstance(error, LocalError) else "; ".join(sentences(error))})
             return 1
     return 0
 

@@ -141,8 +141,13 @@ def _silence_stdout() -> None:
 def _explain(error: Exception) -> None:
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
-    for leaf in _leaves(error):
-        print(f"{PROGRAM}: {_sentence(leaf)}", file=sys.stderr)
+    for sentence in sentences(error):
+        print(f"{PROGRAM}: {sentence}", file=sys.stderr)
+
+
+def sentences(error: BaseException) -> list[str]:
+    """What went wrong, for people; a group has one for each of its errors."""
+    return [_sentence(leaf) for leaf in _leaves(error)]
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

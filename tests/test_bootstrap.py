@@ -212,3 +212,15 @@ def test_a_failed_setup_stops_make_with_the_sentence(clone):
     assert done.returncode == 2
     assert "error: the cache folder" in done.stderr
     assert not (clone.root / ".venv").exists()
+
+
+@pytest.mark.parametrize(("words", "asked"), [([], ""), ([f"PYTHON3={sys.executable}"], sys.executable)])
+def test_the_python_that_was_asked_for_is_the_one_that_is_installed_into(clone, words, asked):
+    shutil.copy(CHECKOUT / "Makefile", clone.root)
+    uv = '#!/bin/sh\n[ "$1" = --version ] && echo uv 99.0 && exit\nmkdir -p .venv && echo "$UV_PYTHON" > .venv/python\n'
+    program(clone.root / "bin" / "uv", uv)
+    paths = f"{clone.root / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environ = {"PATH": paths, "HOME": str(clone.root / "home")}
+    subprocess.run(["make", "-C", str(clone.root), "setup", *words], env=environ, capture_output=True, check=True)
+
+    assert (clone.root / ".venv" / "python").read_text().strip() == asked

@@ -204,8 +204,8 @@ class Transport:
                     if transport.guard is not None:
                         transport.guard()
                 except Exception as refusal:  # noqa: BLE001 - whatever it is, whoever waits for the answer gets it
+                    # Whoever reads the answer then closes the connection; from Python 3.12 on nobody does so yet.
                     conn.protocol.set_exception(refusal)
-                    conn.close()
                     return
                 await super().write_bytes(writer, conn, content_length)
 

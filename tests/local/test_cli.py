@@ -1,7 +1,11 @@
 """`5spot local` as a user meets it: as a command."""
 
 import os
+import signal
+import socket
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,7 @@ import pytest
 from local.binaries import ASSETS_VARIABLE, Assets
 from local.state import State, running
 from tests.local.ended import ended
-from tests.local.spot import COMMAND, Spot
+from tests.local.spot import COMMAND, PATIENCE, Spot
 
 
 @pytest.fixture
@@ -39,12 +43,25 @@ def test_up_status_down_leave_nothing_behind(spot: Spot, tmp_path: Path, assets:
         assert "management-capi" in status.stdout
         assert "DEAD" not in status.stdout
         assert "The operator" not in status.stdout
+
+        kwok = recorded(spot).processes["workload-kwok"]
+        os.kill(kwok, signal.SIGKILL)
+        assert ended(kwok)
+        assert [line.split()[0] for line in spot("local", "status").stdout.splitlines() if "DEAD" in line] == [
+            "workload-kwok"
+        ]
     finally:
         down = spot("local", "down")
     assert (down.returncode, down.stdout) == (0, "stopped; nothing is left behind\n")
     assert spot.files == []
     assert not config.exists()
     assert spot("local", "status").returncode == 3
+
+
+def recorded(spot: Spot) -> State:
+    found = running(Path(spot.environment["XDG_CACHE_HOME"], "5spot", "local.json"))
+    assert found is not None
+    return found
 
 
 FRIDAY_MORNING = "2026-03-06T09:30:00Z"
@@ -79,8 +96,7 @@ def test_a_killed_owner_takes_even_the_operator_and_the_kubeconfigs_along(spot: 
         assert "DEAD" not in status.stdout
         assert "The operator says that it is Friday, 06 March 2026 09:3" in status.stdout
 
-        found = running(Path(spot.environment["XDG_CACHE_HOME"], "5spot", "local.json"))
-        assert isinstance(found, State)
+        found = recorded(spot)
         assert "operator" in found.processes
         keeper = os.getpgid(next(iter(found.processes.values())))
         owner.kill()
@@ -114,16 +130,25 @@ def test_a_folder_too_deep_for_sockets_is_a_sentence(spot: Spot, tmp_path: Path)
     assert spot.files == []
 
 
-def test_an_exhausted_range_of_ports_is_a_sentence(spot: Spot) -> None:
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_an_exhausted_range_of_ports_is_a_sentence(spot: Spot, taken: int) -> None:
     refused = spot("local", "up", "--ports", "1024-1024x")
     assert "is not a range of ports" in refused.stderr
-    refused = spot("local", "up", "--ports", "20001-20001")
+    refused = spot("local", "up", "--ports", f"{taken}-{taken}")
     assert refused.returncode == 1
-    assert "no free port between 20001 and 20001" in refused.stderr
+    assert f"no free port between {taken} and {taken}" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_a_server_that_dies_at_start_shows_its_last_words(spot: Spot, tmp_path: Path, assets: Assets) -> None:
+@pytest.mark.parametrize("detach", [(), ("--detach",)], ids=["", "detached"])
+def test_a_server_that_dies_at_start_shows_its_last_words(
+    spot: Spot, tmp_path: Path, assets: Assets, detach: tuple[str, ...]
+) -> None:
     broken = tmp_path / "assets"
     broken.mkdir()
     for asset in assets.etcd.parent.iterdir():
@@ -133,12 +158,23 @@ def test_a_server_that_dies_at_start_shows_its_last_words(spot: Spot, tmp_path: 
     (broken / "etcd").chmod(0o755)
     spot.environment[ASSETS_VARIABLE] = str(broken)
 
-    refused = spot("local", "up")
+    refused = spot("local", "up", *detach)
 
     assert refused.returncode == 1
     assert "etcd died at start (exit code 5); its last log lines:\n  disk on fire" in refused.stderr
+    assert ": done in" not in refused.stderr
     assert "Traceback" not in refused.stderr
     assert spot.files == []
+
+
+def test_a_folder_with_packages_called_like_ours_does_not_matter(spot: Spot, tmp_path: Path, taken: int) -> None:
+    for name in ("local", "service", "certs"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
+    command = [Path(sys.executable).with_name("5spot"), "local", "up", "--detach", "--ports", f"{taken}-{taken}"]
+    refused = subprocess.run(
+        command, cwd=tmp_path, env=spot.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert f"no free port between {taken} and {taken}" in refused.stderr
 
 
 @pytest.mark.parametrize(

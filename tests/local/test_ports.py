@@ -14,6 +14,7 @@ from local.processes import Keeper, Server, StartFailed
 LISTEN = """
 import socket, sys, signal
 s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 try:
     s.bind(("127.0.0.1", int(sys.argv[1])))
 except OSError as error:

@@ -103,6 +103,25 @@ def test_a_server_that_dies_at_start_is_explained_by_its_last_words(home: Keeper
     )
 
 
+PANIC = """
+print('failed to create the log: no space left on device')
+print('panic: failed to create the log')
+print()
+print('goroutine 1 gp=0x38b1 m=0 mp=0x1c [running]:')
+for number in range(20):
+    print(f'main.main({number})')
+raise SystemExit(2)
+"""
+
+
+def test_the_reason_of_a_panic_is_shown_rather_than_its_stack(home: Keeper) -> None:
+    with pytest.raises(StartFailed) as failed:
+        Server("etcd", [sys.executable, "-c", PANIC], home, lambda: False).started()
+    assert "failed to create the log: no space left on device\n" in str(failed.value)
+    assert "main.main" not in str(failed.value)
+    assert str(failed.value).endswith("set TMPDIR to a folder with room.")
+
+
 def test_a_server_that_never_gets_ready_is_not_waited_for_for_ever(home: Keeper) -> None:
     server = Server("slow", SLEEPER, home, lambda: False)
     server.start()

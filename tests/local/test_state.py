@@ -62,3 +62,9 @@ def test_what_a_killed_owner_left_counts_for_nothing(tmp_path: Path) -> None:
     assert state.running(where) is None
     with state.register(where):
         pass
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LocalError, match=r"registering in .*file: .*Set XDG_CACHE_HOME"):
+        state.register(tmp_path / "file" / "local.json").__enter__()

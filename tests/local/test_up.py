@@ -1,13 +1,26 @@
-"""What `5spot local up --detach` tells the process that is to hold the control plane."""
+"""What `5spot local up` refuses, and what with `--detach` it tells the process that is to hold the control plane."""
 
+import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from local.errors import LocalError
 from local.operator import Pace
 from local.ports import PortRange
-from local.up import Request
+from local.up import Request, hear, refuse_to_overwrite
+
+FAILING = """
+from local import up
+def hold(*_):
+    raise ExceptionGroup("all", [ValueError("one"), OSError(28, "No space left on device")])
+up.hold = hold
+up.main([up.Request().packed()])
+"""
 
 
 @pytest.mark.parametrize(
@@ -36,3 +49,37 @@ def test_a_request_survives_the_way_to_another_process(request_: Request) -> Non
 )
 def test_a_pace_as_flags_and_in_words(pace: Pace, flags: list[str], words: str) -> None:
     assert (pace.flags, pace.described()) == (flags, words)
+
+
+def test_an_empty_file_is_as_good_as_none(tmp_path: Path) -> None:
+    (tmp_path / "made-by-mktemp").touch()
+    refuse_to_overwrite([tmp_path / "made-by-mktemp", tmp_path / "not-there"])
+
+
+def test_what_holds_something_or_is_no_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("precious")
+    for path in (tmp_path / "config", tmp_path):
+        with pytest.raises(LocalError, match=f"{path} exists already and is left alone"):
+            refuse_to_overwrite([path])
+
+
+def test_one_file_is_not_enough_for_two_clusters(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="cannot hold the kubeconfigs of both clusters: name two files"):
+        refuse_to_overwrite([tmp_path / "config", tmp_path / "config"])
+
+
+def test_a_folder_that_may_not_be_written_is_said_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # a superuser may write everywhere
+    with pytest.raises(LocalError, match=f"the folder {tmp_path} may not be written to"):
+        refuse_to_overwrite([tmp_path / "config"])
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, "stopped before it was ready"), (3, "ended with code 3")])
+def test_an_owner_that_ends_without_a_word_is_told_of(code: int, said: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"], stdout=subprocess.PIPE) as owner:
+        assert said in hear(owner)["error"]
+
+
+def test_errors_that_nobody_expected_reach_whoever_waits_as_sentences() -> None:
+    said = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, check=False).stdout
+    assert json.loads(said) == {"error": "one; No space left on device"}
