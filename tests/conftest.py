@@ -35,6 +35,20 @@ LOG_TAIL = 512 * 1024
 KEEPERS: pytest.StashKey[list[Keeper]] = pytest.StashKey()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of two workers each gets half of the tests, and takes from the end of the other's when it is done.
+
+    So one begins with those that need the whole control plane, the other with those on smaller ones, and what needs no
+    server comes last on both sides: there is one plane, rather than two that keep each other from their work.
+    """
+    whole, smaller, light = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        needs: list[str] = getattr(item, "fixturenames", [])
+        (whole if "plane" in needs else smaller if "assets" in needs else light).append(item)
+    room = max(0, len(items) // 2 - len(whole))
+    items[:] = [*whole, *light[:room], *smaller, *light[room:]]
+
+
 @pytest.fixture(scope="session")
 def assets() -> Assets:
     """The control plane's binaries, built on first use."""
