@@ -33,6 +33,19 @@ demo: binaries ## Watch machines come and go on a real control plane on this mac
 test: binaries helm ## Run all tests; TESTS=tests/crds runs a part of them, WORKERS=0 one after the other
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
+# All tests run on the Python at hand, in CI the oldest that we support. The image has a newer one, and a standard library
+# that behaves otherwise here and there.
+IMAGE_PYTHON := $(shell sed -n 's/^ARG PYTHON=python:\([0-9]*\.[0-9]*\).*/\1/p' Dockerfile)
+PYENV ?= $(HOME)/.pyenv
+
+.PHONY: newer
+newer: binaries ## Run the tests of single modules on the Python of the image, if this machine has it
+	@for python in "$$(command -v python$(IMAGE_PYTHON) || true)" $(PYENV)/versions/$(IMAGE_PYTHON).*/bin/python$(IMAGE_PYTHON) ""; do \
+	if [ -x "$$python" ] && "$$python" -c "" 2> /dev/null; then break; fi; done; \
+	if [ -z "$$python" ]; then echo "nothing was tried on Python $(IMAGE_PYTHON): this machine has none"; exit 0; fi; \
+	UV_PROJECT_ENVIRONMENT=.venv-newer "$$($(PYTHON3) .ci/get-uv)" sync --frozen --quiet --python "$$python"; \
+	.venv-newer/bin/python -m pytest -q -n $(WORKERS) tests/agent tests/certs tests/crds tests/service tests/webhooks
+
 .PHONY: lint
 lint: setup ## Check style, types and which folder may import which
 	@$(BIN)/ruff check
@@ -83,5 +96,5 @@ setup: .venv/.ready ## Fetch uv and install what uv.lock names into .venv
 
 .PHONY: clean
 clean: ## Remove what the targets made in this checkout; caches in the home folder stay
-	@rm -rf .venv .venv-docs .tools dist site .test-logs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	@rm -rf .venv .venv-docs .venv-newer .tools dist site .test-logs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -230,7 +230,7 @@ async def test_it_runs_until_ready_answers_webhooks_and_ends_on_a_signal(
         try:
             await until(door.published)
             await until(door.asked)
-            with pytest.raises(Rejected, match=r"validate\.scheduledmachines"):
+            with pytest.raises(Rejected, match=r"admission webhook \"default\.scheduledmachines"):
                 await _store(door, {**machine()["spec"], "clusterName": "production", "bootstrapSpec": _elsewhere()})
             made = await _store(door, machine()["spec"])
             assert made["metadata"]["finalizers"] == [names.FINALIZER]
