@@ -12,7 +12,7 @@ from crds import policies
 from crds.providers import ProviderPolicy
 from crds.schema import custom_resource_definition
 from service.settings import Settings, variables
-from tests.charts.helm import CHART, NAMESPACE, HelmError, of_kind, only
+from tests.charts.helm import CHART, NAMESPACE, of_kind, only
 from tests.integration.agents import documents as agent_documents
 from webhooks.configuration import Registration, ServiceRef, manifests
 
@@ -212,13 +212,6 @@ def test_connections_may_be_limited_to_where_api_servers_are(helm):
     assert api_servers(to=peers) == {**anywhere, "to": peers}
 
 
-@pytest.mark.parametrize("release", ["5spot", "prod", "7up"])
-def test_services_begin_with_a_letter_as_older_clusters_ask_for(helm, release):
-    out = helm.run("template", release, str(CHART))
-    for service in of_kind([each for each in yaml.safe_load_all(out) if each], "Service"):
-        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", service["metadata"]["name"])
-
-
 def test_cert_manager_takes_the_place_of_the_operators_own_certificates(helm):
     rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
     (certificate,) = [each for each in of_kind(rendered, "Certificate") if "dnsNames" in each["spec"]]
@@ -327,30 +320,6 @@ def test_the_agent_is_fetched_with_the_same_secrets(helm):
     objects = [each for each in yaml.safe_load_all(carried["data"]["agent.yaml"]) if each]
     for documents in (rendered, objects):
         assert only(documents, "DaemonSet")["spec"]["template"]["spec"]["imagePullSecrets"] == secrets
-
-
-@pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        ({"image": {"tag": "latest"}}, "tag"),
-        ({"replica": 3}, "replica"),
-        ({"settings": {"logLevels": "debug"}}, "logLevels"),
-        ({"settings": {"logLevel": "loud"}}, "logLevel"),
-        ({"settings": {"leases": False}}, "one pod only"),
-        ({"shards": 65}, "shards"),
-        ({"watchNamespaces": ["Team A"]}, "watchNamespaces"),
-        ({"serviceAccount": {"create": False}}, "serviceAccount.name is needed"),
-        ({"webhooks": {"certificates": "vault"}}, "certificates"),
-        ({"webhooks": {"certManager": {"issuerRef": {"kind": "ClusterIssuer"}}}}, "issuerRef"),
-        ({"imagePullSecrets": [{"name": "Registry"}]}, "imagePullSecrets"),
-        ({"prometheusRule": {"lateSeconds": 300}}, "lateSeconds"),
-        ({"terminationGracePeriodSeconds": 29}, "terminationGracePeriodSeconds: 29 is too short"),
-        ({"settings": {"stopSeconds": 50.5}}, "up to 60.5 seconds"),
-    ],
-)
-def test_values_that_cannot_work_are_refused_by_name(helm, values, why):
-    with pytest.raises(HelmError, match=re.escape(why)):
-        helm.template(values)
 
 
 def test_nothing_is_fetched_by_a_tag_that_moves(helm):

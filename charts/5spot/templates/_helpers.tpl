@@ -1,16 +1,12 @@
 {{- define "5spot.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimAll "-" }}
 {{- end }}
 
+{{- /* Helm takes dots in the name of a release; Services and the hosts of a StatefulSet do not. */}}
 {{- define "5spot.fullname" -}}
 {{- $name := include "5spot.name" . }}
-{{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
-{{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 40 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
-{{- end }}
+{{- $own := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) }}
+{{- default $own .Values.fullnameOverride | replace "." "-" | trunc 40 | trimAll "-" }}
 {{- end }}
 
 {{- /* Releases of Kubernetes that are still in use take only names of Services that begin with a letter. */}}
@@ -44,27 +40,29 @@
 {{- end }}
 
 {{- define "5spot.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "5spot.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "5spot.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 
 {{- /* Of the pod of `helm test`. */}}
 {{- define "5spot.checkLabels" -}}
-app.kubernetes.io/name: {{ include "5spot.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "5spot.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: check
 {{- end }}
 
+{{- /* What selectors and Helm go by stays; what only describes, commonLabels may replace. */}}
 {{- define "5spot.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{ include "5spot.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/part-of: 5spot
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- $kept := set (include "5spot.selectorLabels" . | fromYaml) "app.kubernetes.io/managed-by" .Release.Service }}
+{{- $chart := printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- $rest := dict "helm.sh/chart" $chart "app.kubernetes.io/version" .Chart.AppVersion "app.kubernetes.io/part-of" "5spot" }}
+{{- toYaml (merge $kept (default dict .Values.commonLabels) $rest) }}
 {{- end }}
+
+{{- /* The same with more of one kind of object, which win. */}}
+{{- define "5spot.labelsAnd" -}}
+{{- toYaml (mergeOverwrite (include "5spot.labels" .root | fromYaml) (default dict .more)) }}
 {{- end }}
 
 {{- define "5spot.image" -}}

@@ -1,16 +1,14 @@
 {{- define "5spot.podTemplate" -}}
 metadata:
   labels:
-    {{- include "5spot.labels" . | nindent 4 }}
-    {{- with .Values.podLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- $kept := include "5spot.selectorLabels" . | fromYaml }}
+    {{- toYaml (merge $kept (default dict .Values.podLabels) (include "5spot.labels" . | fromYaml)) | nindent 4 }}
   {{- with .Values.podAnnotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "5spot.serviceAccountName" . }}
+  serviceAccountName: {{ include "5spot.serviceAccountName" . | quote }}
   automountServiceAccountToken: true
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
