@@ -21,7 +21,7 @@ from local.processes import Keeper, Server, StartFailed
 from service.kube.client import Client
 
 PORT_ATTEMPTS = 5
-AUDITED_NAMESPACES = ("5spot-system", "5spot-narrow")
+AUDITED_NAMESPACES = ("5spot-system", "5spot-narrow", "5spot-modes")
 SOCKET_PATH_MAX = 107
 
 

@@ -77,7 +77,7 @@ class Account:
 
     @property
     def kubeconfig(self) -> Path:
-        path = self.cluster.directory / f"{self.namespace}.kubeconfig"
+        path = self.cluster.directory / f"{self.namespace}-{self.name}.kubeconfig"
         if not path.exists():
             pki.write_private(path, replace(self.cluster.access, tokens={self.name: self.token}).kubeconfig(self.name))
         return path

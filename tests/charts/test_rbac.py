@@ -161,7 +161,7 @@ async def running(account: Account, **more: str) -> AsyncIterator[Place]:
         async with process as child:
             place = Place(child, await child.port("webhooks"), await child.port("metrics"))
             health = await child.port("health")
-            await until(lambda: _ready(health), within=90)
+            await until(lambda: is_ready(health), within=90)
             yield place
             child.child.terminate()
             assert await child.ended() == 0
@@ -181,7 +181,7 @@ class environment:  # noqa: N801 -- reads as a noun in a with statement
         os.environ |= self.before
 
 
-async def _ready(port: int) -> bool:
+async def is_ready(port: int) -> bool:
     try:
         async with httpx.AsyncClient() as client:
             return (await client.get(f"http://127.0.0.1:{port}/ready")).status_code == 200
