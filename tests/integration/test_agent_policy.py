@@ -1,6 +1,6 @@
 """What an agent's token can do under the shipped roles and policy, on a real API server: ask for its own host, only."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -107,6 +107,45 @@ async def test_the_agent_may_ask_whoever_owns_the_fields_of_the_node(
     body = applied(host.name, REQUEST)
     await agent.patch(NODES, host.name, body, kind=PatchKind.APPLY, field_manager=AGENT_FIELD_MANAGER, force=True)
     assert await host.request() == REQUEST
+
+
+@pytest.mark.parametrize("manager", ["kubectl-annotate", "curl"])
+async def test_the_three_annotations_may_be_written_by_whatever_program(agent: Client, host: Host, manager: str):
+    for reason in ("first", "second"):
+        request = {**REQUEST, ANNOTATION_RECLAIM_REASON: reason}
+        await agent.patch(NODES, host.name, {"metadata": {"annotations": request}}, field_manager=manager)
+        assert await host.request() == request
+
+
+def own_more(owners: dict[str, Any]) -> None:
+    owners["labeller"]["f:spec"] = {"f:taints": {}}
+
+
+def take_label(owners: dict[str, Any]) -> None:
+    owners["labeller"]["f:metadata"]["f:labels"] = owners["kubelet"]["f:metadata"].pop("f:labels")
+
+
+def take_annotation(owners: dict[str, Any]) -> None:
+    owners["labeller"]["f:metadata"]["f:annotations"] |= owners["kubelet"]["f:metadata"].pop("f:annotations")
+
+
+def disown_label(owners: dict[str, Any]) -> None:
+    del owners["kubelet"]["f:metadata"]["f:labels"]
+
+
+@pytest.mark.parametrize("forge", [own_more, take_label, take_annotation, disown_label])
+async def test_who_owns_labels_and_other_annotations_cannot_be_rewritten(
+    agent: Client, host: Host, admin: Client, forge: Callable[[dict[str, Any]], None]
+):
+    """Or the next apply of the new owner, who does not know of them, would take them off the Node."""
+    theirs = {"annotations": {"theirs": "x"}, "labels": {"zone": "secure"}}
+    await admin.patch(NODES, host.name, {"metadata": theirs}, field_manager="kubelet")
+    labelled = applied(host.name, {"labelled": "y"})
+    await admin.patch(NODES, host.name, labelled, kind=PatchKind.APPLY, field_manager="labeller")
+    entries = (await host.node())["metadata"]["managedFields"]
+    forge({entry["manager"]: entry["fieldsV1"] for entry in entries})
+    with pytest.raises(Forbidden, match="who owns which field"):
+        await agent.patch(NODES, host.name, {"metadata": {"managedFields": entries}}, field_manager=AGENT_FIELD_MANAGER)
 
 
 async def test_the_api_server_finds_nothing_to_warn_of_in_the_policys_expressions(cluster: Cluster, admin: Client):
