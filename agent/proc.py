@@ -7,7 +7,7 @@ from typing import Self
 
 COMM_BYTES = 4096
 CHUNK_BYTES = 16 * 1024
-CMDLINE_BYTES = 256 * 1024
+CMDLINE_BYTES = 2 * 1024 * 1024  # as much as a process can be given with the usual limits
 KERNEL_THREAD = 0x00200000
 MAX_ANCESTORS = 64
 

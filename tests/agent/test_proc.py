@@ -31,10 +31,18 @@ def test_names_are_taken_as_they_are(tmp_path: Path, comm: bytes):
 
 
 def test_a_huge_binary_command_line_is_read_up_to_a_bound(tmp_path: Path):
-    add(tmp_path, 7, "big", b"\xff" * 100_000, b"needle", b"\x01" * 1_000_000)
+    add(tmp_path, 7, "big", b"\xff" * 100_000, b"needle", b"\x01" * 3_000_000)
     line = ProcTable(str(tmp_path)).cmdline(7)
     assert len(line) == CMDLINE_BYTES
     assert b" needle " in line
+
+
+def test_the_longest_command_line_that_a_process_usually_can_have_is_read_to_its_end():
+    many, pipe = ["x" * 100_000] * 19, subprocess.PIPE
+    with subprocess.Popen(["sh", "-c", "echo ready; read line", *many, "needle"], stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert ProcTable().cmdline(process.pid).endswith(b" needle")
 
 
 def test_a_process_that_is_gone_or_unreadable_is_nobody(tmp_path: Path):
