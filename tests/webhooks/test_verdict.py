@@ -1,6 +1,7 @@
 import orjson
 import pytest
 
+from crds import defaults
 from crds.providers import ProviderPolicy
 from tests.webhooks.reviews import changed, machine, review
 from webhooks.review import parse
@@ -75,6 +76,16 @@ def test_a_default_that_goes_with_its_cron_is_not_held_against_an_update():
     old = machine(schedule={"cron": "0 9 * * *", "duration": "1m"})
     assert defaulted(machine(schedule={"daysOfWeek": ["mon"], "duration": "1m"}), old=old)[1]["allowed"] is True
     assert defaulted(machine(schedule={"daysOfWeek": ["mon"], "duration": "2m"}), old=old)[1]["allowed"] is False
+
+
+@pytest.mark.parametrize("schedule", [{}, {"hoursOfDay": None}, {"daysOfWeek": [], "enabled": False}])
+def test_the_empty_lists_that_defaulting_adds_are_not_held_against_an_update(schedule):
+    old = machine(schedule=schedule)
+    given = defaults.defaulted(changed(old, labels={"team": "blue"}))
+    assert given["spec"]["schedule"]["hoursOfDay"] == []
+    assert judge(given, old=old)[1]["allowed"] is True
+    emptied = judge(given, old=machine(schedule={"daysOfWeek": ["mon"]}))[1]
+    assert fields(emptied) == ["spec.schedule"]
 
 
 def test_text_that_could_forge_a_line_is_escaped_in_every_part_of_the_answer():
