@@ -146,6 +146,12 @@ def test_an_object_that_is_being_deleted_is_never_held_up():
     assert answer.outcome is Outcome.NOT_JUDGED
 
 
+def test_a_new_object_that_says_it_is_being_deleted_is_judged_all_the_same():
+    answer, response = judge(changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert answer.outcome is Outcome.INVALID
+    assert fields(response) == ["spec.priority"]
+
+
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_deletion_is_never_blocked(operation: str):
     answer, response = judge(None, old=machine(priority=999), operation=operation)
