@@ -13,6 +13,8 @@ from crds.cron import ALLOWED as CRON_ALLOWED
 from crds.values import format_duration
 
 VALIDATIONS: Final = "x-kubernetes-validations"
+NOT_BEING_DELETED: Final = "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp)"
+"""For webhooks and policies; server-side apply stores a made-up deletionTimestamp, so at creation it says nothing."""
 
 
 class Rule(TypedDict, total=False):

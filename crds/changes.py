@@ -9,7 +9,6 @@ from crds.violations import Violation
 Raw = dict[str, Any]
 
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
-_ABSENT: Final = object()
 
 
 def being_deleted(raw: Raw) -> bool:
@@ -70,6 +69,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _find(raw: Any, path: str) -> Any:
+    """What stands there; null and an empty list, which defaulting writes, say the same as nothing."""
     for name in path.split("."):
-        raw = raw.get(name, _ABSENT) if isinstance(raw, dict) else _ABSENT
-    return raw
+        raw = raw.get(name) if isinstance(raw, dict) else None
+    return None if raw == [] else raw

@@ -99,7 +99,7 @@ def _policy(name: str, variables: dict[str, str], checks: Iterable[Check]) -> Ma
                 ]
             },
             "matchConditions": [
-                {"name": "not-being-deleted", "expression": "!has(object.metadata.deletionTimestamp)"},
+                {"name": "not-being-deleted", "expression": cel.NOT_BEING_DELETED},
                 # Finalizers, labels and annotations are nobody's business here.
                 {"name": "changes-the-spec", "expression": "oldObject == null || object.spec != oldObject.spec"},
             ],

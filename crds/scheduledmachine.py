@@ -69,9 +69,13 @@ class ProviderSpec(Model):
     """A bootstrap or infrastructure object, created when a window opens."""
 
     api_version: fields.APIVersion = Field(
-        description="Group and version of the object, for example infrastructure.cluster.x-k8s.io/v1beta1."
+        description="Group and version of the object, for example bootstrap.cluster.x-k8s.io/v1beta1 in bootstrapSpec "
+        "and infrastructure.cluster.x-k8s.io/v1beta1 in infrastructureSpec."
     )
-    kind: fields.Kind = Field(description="Kind of the object, for example RemoteMachine.")
+    kind: fields.Kind = Field(
+        description="Kind of the object, for example K0sWorkerConfig in bootstrapSpec and RemoteMachine in "
+        "infrastructureSpec."
+    )
     namespace: fields.Namespace | None = Field(
         default=None, description="If given, the ScheduledMachine's own namespace: objects are only created there."
     )
@@ -112,13 +116,16 @@ class ScheduledMachineSpec(Model):
     )
     priority: fields.Priority = Field(
         default=DEFAULT_PRIORITY,
-        description="Who goes first when many are due at once: higher first when activating, lower when removing.",
+        description="0 to 255: who goes first when many are due at once, higher first when activating, lower when "
+        "removing.",
     )
     graceful_shutdown_timeout: fields.Timeout = Field(
-        default=DEFAULT_TIMEOUT, description="Time for the whole shutdown, drain included, for example 5m or 1h30m."
+        default=DEFAULT_TIMEOUT,
+        description="Time for the whole shutdown, drain included, for example 5m or 1h30m; at most 24h.",
     )
     node_drain_timeout: fields.Timeout = Field(
-        default=DEFAULT_TIMEOUT, description="Time for draining the Node before the Machine is deleted."
+        default=DEFAULT_TIMEOUT,
+        description="Time for draining the Node before the Machine is deleted, for example 5m; at most 24h.",
     )
     kill_switch: bool = Field(
         default=False, description="true removes the machine at once, without grace; false returns it to service."

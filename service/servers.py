@@ -10,10 +10,13 @@ from typing import Final
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # API servers keep connections open between reviews; the default of 5 s would cost a handshake each time.
 KEEP_ALIVE_SECONDS: Final = 120
 GRACE_SECONDS: Final = 5
+# API servers send about 1 KiB of headers.
+HEAD_LIMIT: Final = 64 * 1024
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +27,30 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's protocol with a bound on the head of a request.
+
+    It would collect headers for as long as they come: whoever may connect could use up all memory and, with one endless
+    header, all time.
+    """
+
+    _beside_body = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._beside_body += len(data)
+        super().data_received(data)
+        if self._beside_body > HEAD_LIMIT and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too long.")
+
+    def on_body(self, body: bytes) -> None:
+        self._beside_body -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._beside_body = 0
+        super().on_message_complete()
 
 
 def bound(address: str, port: int) -> socket.socket:
@@ -88,7 +115,7 @@ def config(app: FastAPI, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
     """How every server of ours is set up; the benchmark's bare handler too."""
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from crds import names
+from crds import cel, names
 
 VALIDATING_NAME: Final = "5spot-validating"
 MUTATING_NAME: Final = "5spot-mutating"
@@ -99,7 +99,7 @@ def _client_config(registration: Registration, path: str) -> dict[str, Any]:
 
 
 def _match_conditions(service_account: str | None) -> list[dict[str, str]]:
-    conditions = [{"name": "not-being-deleted", "expression": "!has(object.metadata.deletionTimestamp)"}]
+    conditions = [{"name": "not-being-deleted", "expression": cel.NOT_BEING_DELETED}]
     if service_account:
         expression = f"request.userInfo.username != '{_quoted(service_account)}'"
         conditions.append({"name": "not-our-own", "expression": expression})

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from crds.changes import being_deleted
 from crds.defaults import cleared
 from crds.providers import DEFAULT_POLICY, ProviderPolicy
 from crds.rules import Verdict, check
@@ -94,12 +95,9 @@ class Gate:
 
 
 def _not_ours_to_judge(review: Review) -> bool:
-    return review.operation not in JUDGED or bool(review.subresource) or _being_deleted(review.object)
-
-
-def _being_deleted(given: dict[str, Any] | None) -> bool:
-    metadata = given.get("metadata") if given else None
-    return type(metadata) is dict and metadata.get("deletionTimestamp") is not None
+    if review.operation not in JUDGED or review.subresource:
+        return True
+    return review.operation == "UPDATE" and being_deleted(review.object or {})
 
 
 def _rejection(review: Review, violations: tuple[Violation, ...]) -> Answer:

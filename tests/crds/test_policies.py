@@ -50,7 +50,7 @@ def test_only_writes_of_specs_are_looked_at_and_nothing_that_is_being_deleted(po
     assert (rule["resources"], rule["operations"]) == ([names.PLURAL], ["CREATE", "UPDATE"])
     conditions = {each["name"]: each["expression"] for each in policy["spec"]["matchConditions"]}
     assert conditions == {
-        "not-being-deleted": "!has(object.metadata.deletionTimestamp)",
+        "not-being-deleted": "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp)",
         "changes-the-spec": "oldObject == null || object.spec != oldObject.spec",
     }
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from crds import cel, defaults
-from crds.providers import DEFAULT_POLICY, ProviderPolicy
+from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.schema import custom_resource_definition, object_schema
 from crds.status import ScheduledMachineStatus
@@ -49,6 +49,12 @@ def test_everything_has_a_type_and_a_bound(path, schema):
 )
 def test_everything_is_described_for_kubectl_explain(path, schema):
     assert schema["description"].endswith("."), path
+
+
+@pytest.mark.parametrize("envelope", [BOOTSTRAP, INFRASTRUCTURE])
+def test_an_envelope_is_explained_with_a_group_that_is_allowed_in_it(envelope):
+    said = SCHEMA["properties"]["spec"]["properties"][envelope]["properties"]["apiVersion"]["description"]
+    assert any(f"{group}/v1beta1 in {envelope}" in said for group in DEFAULT_POLICY.groups(envelope))
 
 
 def test_defaults_are_those_of_the_webhook():

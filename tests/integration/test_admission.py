@@ -160,6 +160,16 @@ async def test_deletion_waits_for_the_finalizer_only_and_can_always_be_finished(
         await stored(door, name)
 
 
+async def test_a_made_up_deletion_gets_nothing_past_the_webhooks(door: Gate, name: str):
+    """Server-side apply keeps the deletionTimestamp that it creates an object with."""
+    for make in (hopeless, named):
+        given = make(name)
+        given["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        applied = await door.kubectl("apply", "--server-side", "-f", "-", stdin=given)
+        assert (applied.returncode == 0) is (make is named), applied.stderr
+    assert (await stored(door, name))["metadata"]["finalizers"] == [names.FINALIZER]
+
+
 async def test_the_finalizer_survives_repeated_applies_of_every_kind(door: Gate, name: str):
     ways = [
         ("apply", "-f", "-"),

@@ -1,6 +1,7 @@
 import orjson
 import pytest
 
+from crds import defaults
 from crds.providers import ProviderPolicy
 from tests.webhooks.reviews import changed, machine, review
 from webhooks.review import parse
@@ -77,6 +78,16 @@ def test_a_default_that_goes_with_its_cron_is_not_held_against_an_update():
     assert defaulted(machine(schedule={"daysOfWeek": ["mon"], "duration": "2m"}), old=old)[1]["allowed"] is False
 
 
+@pytest.mark.parametrize("schedule", [{}, {"hoursOfDay": None}, {"daysOfWeek": [], "enabled": False}])
+def test_the_empty_lists_that_defaulting_adds_are_not_held_against_an_update(schedule):
+    old = machine(schedule=schedule)
+    given = defaults.defaulted(changed(old, labels={"team": "blue"}))
+    assert given["spec"]["schedule"]["hoursOfDay"] == []
+    assert judge(given, old=old)[1]["allowed"] is True
+    emptied = judge(given, old=machine(schedule={"daysOfWeek": ["mon"]}))[1]
+    assert fields(emptied) == ["spec.schedule"]
+
+
 def test_text_that_could_forge_a_line_is_escaped_in_every_part_of_the_answer():
     given = machine(clusterName="a\nb\x00\x1b[31m", **{"odd\nfield": 1})
     _, response = judge(given)
@@ -133,6 +144,12 @@ def test_an_object_that_is_being_deleted_is_never_held_up():
     answer, response = judge(leaving, old=machine())
     assert response["allowed"] is True
     assert answer.outcome is Outcome.NOT_JUDGED
+
+
+def test_a_new_object_that_says_it_is_being_deleted_is_judged_all_the_same():
+    answer, response = judge(changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert answer.outcome is Outcome.INVALID
+    assert fields(response) == ["spec.priority"]
 
 
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
