@@ -51,6 +51,8 @@ class State:
 CONNECTING = State(reachable=False, reason="Connecting", message="the workload cluster has not answered yet")
 REACHABLE = State(reachable=True, reason="Reachable", message="")
 
+BROKEN = State(reachable=False, reason="ConnectionBroken", message="the operator failed to connect; its log says more")
+
 
 def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
     """What decisions look at: without images, volumes, field managers and the times of heartbeats.
@@ -127,6 +129,10 @@ class Workload:
             client, self._client, self._reflector, self.state = self._client, None, None, CONNECTING
             if client is not None:
                 await client.close()
+
+    def broke(self) -> None:
+        """Takes note that something failed which nobody foresaw: who waits for this cluster is told at least that."""
+        self._report(BROKEN)
 
     async def refresh(self) -> bool:
         """Reads the Secret again, after a refused token; whether it holds something new."""

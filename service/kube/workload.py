@@ -123,4 +123,5 @@ async def _unbreakable(workload: Workload) -> None:
             await workload.run()
         except Exception:
             log.exception("a workload cluster's watch broke", cluster=str(workload.key))
+            workload.broke()
             await asyncio.sleep(_CRASH_PAUSE)

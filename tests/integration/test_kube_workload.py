@@ -305,5 +305,6 @@ async def test_a_bug_on_the_way_to_one_cluster_does_not_end_the_others(small_clu
         await asyncio.sleep(0)
         workload = workloads.hold(management.key, ME)
         monkeypatch.setattr(workload, "_read_access", lambda: 1 / 0)
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(workload.settled.wait(), 60)
+        assert workload.state.reason == "ConnectionBroken"
         assert not task.done()
