@@ -234,11 +234,20 @@ class Workload:
         try:
             if self._client is not None:
                 await self._client.raw_get("/version")
-        except Unavailable:
+        except Unavailable as error:
+            await self._read_again(error)
             return False
         except KubeError:
             return True  # it says no, so it is there
         return True
+
+    async def _read_again(self, why: Unavailable) -> None:
+        """Its CA or address may have changed; the watch, which still stands, would not ask for minutes."""
+        try:
+            if not await self.refresh() and isinstance(why, Untrusted):
+                self._failed(why)
+        except KubeError as error:
+            self._failed(error)
 
     def _report(self, state: State) -> None:
         changed = state != self.state
