@@ -184,6 +184,7 @@ class Controller:
     def _connect(self) -> None:
         self.workloads.on_node = self._node_changed
         self.workloads.on_state = self._workload_changed
+        self.workloads.on_restart = _count_restart
         self.observer.on_agent = self.queue.add
         self.reconciler.on_reported = self._reported
         self.reconciler.shown_shard = self.fence.shown

@@ -6,6 +6,7 @@ A cluster that cannot be reached says why, is tried again calmly, and keeps nobo
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -88,6 +89,8 @@ class Workload:
         self.nodes = Cache(slim=slim_node, budget=NODE_BYTES)
         self.guard: Callable[[], None] | None = None
         self.observer: Callable[[Call], None] | None = None
+        self.on_restart: Callable[[str, str], None] = lambda _resource, _reason: None
+        """Told the kind watched and the reason whenever a watch broke."""
         self._management = management
         self._on_state = on_state
         self._access: Access | None = None
@@ -113,6 +116,7 @@ class Workload:
         client, group, informer = self.client(), self._group, self._beside.get(name)
         if informer is None:
             informer = self._beside[name] = make(client)
+            informer.on_restart(partial(self.on_restart, informer.resource.plural))
             if group is not None:
                 group.create_task(informer.run(), name=f"watch {name} of {self.key}")
         return informer
@@ -186,6 +190,7 @@ class Workload:
         self._client.observe_calls(self._note)
         reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
         reflector.on_connected = self._connected
+        reflector.on_restart = partial(self.on_restart, NODES.plural)
         return reflector
 
     async def _swap(self, client: Client, reflector: Reflector, old: Access, new: Access) -> None:

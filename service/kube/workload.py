@@ -36,6 +36,8 @@ class Workloads:
         """Told the cluster and the change whenever one of its Nodes changes."""
         self.on_state: Callable[[Key], None] | None = None
         """Told the cluster whenever it becomes reachable, or unreachable, or so for another reason."""
+        self.on_restart: Callable[[str, str], None] | None = None
+        """Told the kind watched and the reason whenever a watch of any cluster broke."""
         self._management = management
         self._linger = linger_seconds
         self._guard = guard
@@ -91,7 +93,7 @@ class Workloads:
 
     def _make(self, cluster: Key) -> Workload:
         workload = Workload(cluster, self._management, lambda: self._state_changed(cluster))
-        workload.guard, workload.observer = self._guard, self._observer
+        workload.guard, workload.observer, workload.on_restart = self._guard, self._observer, self._watch_broke
         workload.nodes.listen(lambda change: self._node_changed(cluster, change))
         return workload
 
@@ -110,6 +112,10 @@ class Workloads:
     def _node_changed(self, cluster: Key, change: Change) -> None:
         if self.on_node is not None:
             self.on_node(cluster, change)
+
+    def _watch_broke(self, resource: str, reason: str) -> None:
+        if self.on_restart is not None:
+            self.on_restart(resource, reason)
 
     def _state_changed(self, cluster: Key) -> None:
         if self.on_state is not None:

@@ -227,16 +227,18 @@ async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list
 
 
 async def test_a_cut_wire_is_resumed_without_a_new_list_and_nobody_is_alarmed(small_cluster, management, node):
-    calls, states = [], []
+    calls, states, broke = [], [], []
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
         async with opened(management, observer=calls.append) as (workloads, workload):
             workloads.on_state = lambda _cluster: states.append(workload.state)
+            workloads.on_restart = lambda resource, _reason: broke.append(resource)
             line.cut()
             await management.client.patch(NODES, node, {"metadata": {"labels": {"seen": "yes"}}})
             await until(lambda: "labels" in workload.nodes.get(Key("", node))["metadata"])
         assert [call.verb for call in calls].count("list") == 1
         assert states == []
+        assert broke == ["nodes"]
 
 
 async def test_a_cluster_that_is_away_fails_its_callers_at_once_and_comes_back_by_itself(
