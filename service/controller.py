@@ -58,6 +58,9 @@ HASTE_SECONDS: Final = 2.0
 CLOCK_SECONDS: Final = 5.0
 """How often it is asked whether the clock was set back."""
 
+LAST_WORDS_SECONDS: Final = 2.0
+"""Events that wait to be sent when the service stops have so long; another replica may have the leases by then."""
+
 RIVALS_WOKEN: Final = 16
 """How many of those who want the same host look again when one of them changes: the best claims first."""
 
@@ -141,6 +144,7 @@ class Controller:
         await self._pool.stop(self._shared.settings.stop_seconds)
         if self.leases is not None:
             await self.leases.release()
+        await self.events.finish(LAST_WORDS_SECONDS)
         raise StoppedError
 
     async def _handle(self, key: Key) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -68,6 +69,13 @@ class EventRecorder:
                 await asyncio.gather(*map(self._send, batch))
             self._news.clear()
             self.idle.set()
+
+    async def finish(self, within: float) -> None:
+        """Sends what is left before the process ends, for nobody else will tell it; `run` must still be running."""
+        self._busy = lambda: False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self.idle.wait()
 
     async def _give_way(self, first: _Pending) -> None:
         while self._busy() and time.monotonic() - first.since < PATIENCE_SECONDS:  # noqa: ASYNC110 - a queue is no event

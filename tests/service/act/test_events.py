@@ -58,6 +58,21 @@ async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monke
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Late"]
 
 
+async def test_at_the_end_events_give_way_to_nobody(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: True)
+    async with running(recorder.run()):
+        for number in range(5):
+            recorder.record(identity(namespace), Notice("Done", f"number {number}"))
+        await recorder.finish(within=10)
+    assert len(await client.list(EVENTS, namespace=namespace)) == 5
+
+
+async def test_at_the_end_nobody_waits_for_events_that_cannot_be_sent(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    recorder.record(identity(namespace), Notice("Done", "though nobody sends it"))
+    await asyncio.wait_for(recorder.finish(within=0.01), 10)
+
+
 async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
