@@ -5,6 +5,7 @@ Opened on first need, closed when nobody needs it any more.
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 
 import structlog
 
@@ -99,7 +100,11 @@ class Workloads:
 
     def _start(self, workload: Workload) -> None:
         if self._group is not None:
-            self._tasks[workload.key] = self._group.create_task(_unbreakable(workload), name=f"cluster {workload.key}")
+            self._tasks[workload.key] = self._group.create_task(
+                _unbreakable(workload),
+                name=f"cluster {workload.key}",
+                context=Context(),  # what it logs is not about the object that needed it first
+            )
 
     def _close_unless_held(self, cluster: Key) -> None:
         if cluster in self._holders:
