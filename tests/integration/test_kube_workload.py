@@ -233,6 +233,7 @@ async def test_a_cut_wire_is_resumed_without_a_new_list_and_nobody_is_alarmed(sm
         async with opened(management, observer=calls.append) as (workloads, workload):
             workloads.on_state = lambda _cluster: states.append(workload.state)
             workloads.on_restart = lambda resource, _reason: broke.append(resource)
+            await until(lambda: "watch" in [call.verb for call in calls])
             line.cut()
             await management.client.patch(NODES, node, {"metadata": {"labels": {"seen": "yes"}}})
             await until(lambda: "labels" in workload.nodes.get(Key("", node))["metadata"])
