@@ -19,7 +19,7 @@ from service.decide.intent import read_intent
 from service.decide.world import Cluster, Contract, Identity, World
 from service.kube.client import Client
 from service.kube.errors import AlreadyExists, Unavailable
-from service.kube.resource import NAMESPACES, SCHEDULED_MACHINES
+from service.kube.resource import EVENTS, NAMESPACES, SCHEDULED_MACHINES
 from service.settings import Settings
 
 Raw = dict[str, Any]
@@ -213,3 +213,10 @@ async def check(client: Client, namespace: str, objects: int) -> None:
     phases = [raw["status"]["phase"] for raw in await client.list(SCHEDULED_MACHINES, namespace=namespace)]
     if phases.count("Active") != objects:
         raise SystemExit(f"not all Active: {sorted(set(phases))}")
+
+
+async def check_events(client: Client, namespace: str, objects: int) -> None:
+    """Raises unless one Event tells of each Machine: that none waits to be sent does not say that all were stored."""
+    told = [raw["reason"] for raw in await client.list(EVENTS, namespace=namespace)].count("MachineCreated")
+    if told != objects:
+        raise SystemExit(f"{told} Events tell of a new Machine instead of {objects}")

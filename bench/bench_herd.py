@@ -61,6 +61,7 @@ async def one_round(cluster: Cluster, objects: int, number: int) -> Round:
         await herd.prepare(client, our_space, objects)
         ours, with_events = await herd.operator(client, our_space, objects, stopwatch)
         await herd.check(client, our_space, objects)
+        await herd.check_events(client, our_space, objects)
     done = Round(bare, ours, with_events)
     print(f"{objects} objects, run {number + 1}: {done.told(objects)}", flush=True)
     return done
@@ -89,6 +90,7 @@ async def alone(cluster: Cluster, objects: int, space: str) -> Spent:
         await herd.prepare(client, space, objects)
         spent, _ = await herd.operator(client, space, objects, stopwatch)
         await herd.check(client, space, objects)
+        await herd.check_events(client, space, objects)
     print(f"{objects} objects: {spent.seconds:.2f} s, {milliseconds(spent, objects)} for each", flush=True)
     return spent
 

@@ -58,6 +58,9 @@ HASTE_SECONDS: Final = 2.0
 CLOCK_SECONDS: Final = 5.0
 """How often it is asked whether the clock was set back."""
 
+LAST_WORDS_SECONDS: Final = 2.0
+"""Events that wait to be sent when the service stops have so long; another replica may have the leases by then."""
+
 RIVALS_WOKEN: Final = 16
 """How many of those who want the same host look again when one of them changes: the best claims first."""
 
@@ -141,6 +144,7 @@ class Controller:
         await self._pool.stop(self._shared.settings.stop_seconds)
         if self.leases is not None:
             await self.leases.release()
+        await self.events.finish(LAST_WORDS_SECONDS)
         raise StoppedError
 
     async def _handle(self, key: Key) -> None:
@@ -184,6 +188,7 @@ class Controller:
     def _connect(self) -> None:
         self.workloads.on_node = self._node_changed
         self.workloads.on_state = self._workload_changed
+        self.workloads.on_restart = _count_restart
         self.observer.on_agent = self.queue.add
         self.reconciler.on_reported = self._reported
         self.reconciler.shown_shard = self.fence.shown

@@ -1,11 +1,12 @@
 """The demo on a terminal: schedules, machines, Nodes with their pods, events and what is still expected."""
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -129,7 +130,8 @@ def _nodes(chronicle: Chronicle) -> RenderableType:
     for seen in chronicle.present(Kind.NODE):
         mine = [_pod(pod) for pod in pods if pod.says(node=seen.name)]
         cordoned = Text(", cordoned" if seen.facts["cordoned"] else "", "yellow")
-        table.add_row(seen.name, Text(seen.facts["state"]) + cordoned, Text(", ").join(mine), seen.facts["taints"])
+        taints = seen.facts["taints"].replace(", ", "\n")  # side by side they would squeeze all else on 80 columns
+        table.add_row(seen.name, Text(seen.facts["state"]) + cordoned, Text(", ").join(mine), taints)
     if not table.row_count:
         table.add_row(Text("none at the moment", "dim"))
     return table
@@ -165,6 +167,5 @@ def _coloured(word: str) -> Text:
 
 
 def _lines(part: RenderableType, width: int) -> int:
-    if isinstance(part, Table):
-        return part.row_count + (1 if part.box is None else 4)
-    return sum(1 + len(line) // width for line in str(part).split("\n"))
+    paper = Console(file=io.StringIO(), width=width)
+    return len(paper.render_lines(part, pad=False))

@@ -95,7 +95,7 @@ class Show:
         return len(rows) - met
 
     def _view(self, stack: ExitStack) -> Callable[[], None]:
-        if not self.console.is_terminal:
+        if not self.console.is_interactive:
             self.chronicle.listeners.append(self._tell)
             self._print(INTRODUCTION.format(hour=3600 / self.speed))
             return lambda: None
@@ -132,8 +132,9 @@ def show(speed: float, *, once: bool) -> int:
 
 
 def console() -> Console:
-    """As wide as the terminal; a file is wide enough for the summary."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    """As wide as the terminal; a file is wide enough for the summary, and stays one whatever FORCE_COLOR says."""
+    shown = sys.stdout.isatty()
+    return Console(file=sys.stdout, force_terminal=shown, width=None if shown else PLAIN_WIDTH)
 
 
 def schedules() -> dict[str, Schedule]:

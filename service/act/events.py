@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from uuid import uuid4
 
 import structlog
 
@@ -15,7 +15,7 @@ from service.act.backlog import Backlog
 from service.decide.plan import Notice
 from service.decide.world import Identity
 from service.kube.client import Client
-from service.kube.errors import Forbidden, KubeError, NotFound, Rejected
+from service.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Rejected
 from service.kube.resource import EVENTS
 
 NOTE_MAX = 1024
@@ -37,6 +37,7 @@ class _Pending:
     notice: Notice
     at: datetime
     since: float
+    number: int
 
 
 class EventRecorder:
@@ -47,13 +48,17 @@ class EventRecorder:
         self._instance = instance
         self._busy = busy
         self._backlog: Backlog[_Pending] = Backlog(BACKLOG_MAX)
+        self._number = 0
         self._news = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
 
     def record(self, subject: Identity, notice: Notice) -> None:
         """Takes an Event down; never waits."""
-        self._backlog.append(subject.namespace, _Pending(subject, notice, datetime.now(UTC), time.monotonic()))
+        # `kubectl describe` shows Events by their names: these must go up as time goes on, and never be the same.
+        self._number = max(self._number + 1, time.time_ns())
+        pending = _Pending(subject, notice, datetime.now(UTC), time.monotonic(), self._number)
+        self._backlog.append(subject.namespace, pending)
         self.idle.clear()
         self._news.set()
 
@@ -69,6 +74,13 @@ class EventRecorder:
             self._news.clear()
             self.idle.set()
 
+    async def finish(self, within: float) -> None:
+        """Sends what is left before the process ends, for nobody else will tell it; `run` must still be running."""
+        self._busy = lambda: False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self.idle.wait()
+
     async def _give_way(self, first: _Pending) -> None:
         while self._busy() and time.monotonic() - first.since < PATIENCE_SECONDS:  # noqa: ASYNC110 - a queue is no event
             await asyncio.sleep(_GIVE_WAY_SECONDS)
@@ -78,6 +90,8 @@ class EventRecorder:
         for attempt in range(_TRIES):
             try:
                 await self._client.create(EVENTS, body, namespace=pending.subject.namespace)
+            except AlreadyExists:
+                return  # the answer to an earlier try was lost
             except (NotFound, Forbidden) as error:
                 # The namespace is gone or going: nobody is left to read it.
                 log.debug("event not stored", reason=pending.notice.reason, error=error.message)
@@ -97,7 +111,7 @@ class EventRecorder:
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{subject.name}.{uuid4().hex[:16]}", "namespace": subject.namespace},
+            "metadata": {"name": f"{subject.name}.{pending.number:016x}", "namespace": subject.namespace},
             "eventTime": pending.at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "reportingController": names.GROUP,
             "reportingInstance": self._instance,

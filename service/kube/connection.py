@@ -6,6 +6,7 @@ A cluster that cannot be reached says why, is tried again calmly, and keeps nobo
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -51,6 +52,8 @@ class State:
 CONNECTING = State(reachable=False, reason="Connecting", message="the workload cluster has not answered yet")
 REACHABLE = State(reachable=True, reason="Reachable", message="")
 
+BROKEN = State(reachable=False, reason="ConnectionBroken", message="the operator failed to connect; its log says more")
+
 
 def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
     """What decisions look at: without images, volumes, field managers and the times of heartbeats.
@@ -86,6 +89,8 @@ class Workload:
         self.nodes = Cache(slim=slim_node, budget=NODE_BYTES)
         self.guard: Callable[[], None] | None = None
         self.observer: Callable[[Call], None] | None = None
+        self.on_restart: Callable[[str, str], None] = lambda _resource, _reason: None
+        """Told the kind watched and the reason whenever a watch broke."""
         self._management = management
         self._on_state = on_state
         self._access: Access | None = None
@@ -111,6 +116,7 @@ class Workload:
         client, group, informer = self.client(), self._group, self._beside.get(name)
         if informer is None:
             informer = self._beside[name] = make(client)
+            informer.on_restart(partial(self.on_restart, informer.resource.plural))
             if group is not None:
                 group.create_task(informer.run(), name=f"watch {name} of {self.key}")
         return informer
@@ -127,6 +133,10 @@ class Workload:
             client, self._client, self._reflector, self.state = self._client, None, None, CONNECTING
             if client is not None:
                 await client.close()
+
+    def broke(self) -> None:
+        """Takes note that something failed which nobody foresaw: who waits for this cluster is told at least that."""
+        self._report(BROKEN)
 
     async def refresh(self) -> bool:
         """Reads the Secret again, after a refused token; whether it holds something new."""
@@ -180,6 +190,7 @@ class Workload:
         self._client.observe_calls(self._note)
         reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
         reflector.on_connected = self._connected
+        reflector.on_restart = partial(self.on_restart, NODES.plural)
         return reflector
 
     async def _swap(self, client: Client, reflector: Reflector, old: Access, new: Access) -> None:
@@ -228,11 +239,20 @@ class Workload:
         try:
             if self._client is not None:
                 await self._client.raw_get("/version")
-        except Unavailable:
+        except Unavailable as error:
+            await self._read_again(error)
             return False
         except KubeError:
             return True  # it says no, so it is there
         return True
+
+    async def _read_again(self, why: Unavailable) -> None:
+        """Its CA or address may have changed; the watch, which still stands, would not ask for minutes."""
+        try:
+            if not await self.refresh() and isinstance(why, Untrusted):
+                self._failed(why)
+        except KubeError as error:
+            self._failed(error)
 
     def _report(self, state: State) -> None:
         changed = state != self.state

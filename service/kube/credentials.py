@@ -8,10 +8,11 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
+from yarl import URL
 
 from service.kube.library import load
 
@@ -149,6 +150,8 @@ def inline(
 ) -> Endpoint:
     """An endpoint from PEM data in memory; nothing touches the disk."""
     server = checked_server(server, "kubeconfig")
+    if server_name is not None and not _is_host(server_name):
+        raise KubeconfigRefused(f"tls-server-name is no name of a server: {server_name[:200]!r}")
     try:
         context = _context(cadata=ca.decode("ascii") if ca else None)
     except (ValueError, ssl.SSLError) as error:
@@ -163,10 +166,30 @@ def inline(
 
 def checked_server(server: str, source: str) -> str:
     """The server's address without a trailing slash, if it is one we would talk to."""
-    parts = urlsplit(server)
-    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+    if not _is_address(server):
         raise KubeconfigRefused(f"{source}: the server must be an https:// address, not {server[:200]!r}")
     return server.rstrip("/")
+
+
+def _is_address(server: str) -> bool:
+    """Also for the HTTP client, which would come up with errors of its own later."""
+    try:
+        parts, port = urlsplit(server), URL(server, encoded=True).port
+        return parts.scheme == "https" and bool(port) and _is_host(parts.hostname or "") and _is_bare(parts)
+    except ValueError:
+        return False
+
+
+def _is_bare(parts: SplitResult) -> bool:
+    return not (parts.query or parts.fragment or parts.username)
+
+
+def _is_host(name: str) -> bool:
+    """Whether a server can have that name; TLS takes no other."""
+    try:
+        return bool(name.encode("idna")) and not name.startswith(".")
+    except UnicodeError:
+        return False
 
 
 def tls_context_from_files(ca: str | None = None, cert: str | None = None, key: str | None = None) -> ssl.SSLContext:

@@ -90,11 +90,22 @@ def _access(cluster: dict[str, Any], user: dict[str, Any]) -> Access:
     return access
 
 
+class _WrittenOut(yaml.SafeLoader):
+    """Without aliases: a kubeconfig needs none, and a few lines of them take hours to merge or fill the memory."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise KubeconfigRefused("YAML aliases are not allowed in a kubeconfig; write it out")
+        return super().compose_node(parent, index)
+
+
 def _yaml(text: bytes) -> Any:
     try:
         # The C loader would be faster, and would overrun its stack on deeply nested input.
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError):
+        return yaml.load(text, _WrittenOut)  # noqa: S506 - it is a SafeLoader
+    except KubeconfigRefused:
+        raise
+    except Exception:  # noqa: BLE001 - `!!int ""` is an IndexError, `!!bool x` a KeyError, and there are more
         raise KubeconfigRefused("the kubeconfig is not valid YAML") from None
 
 

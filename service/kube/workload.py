@@ -5,6 +5,7 @@ Opened on first need, closed when nobody needs it any more.
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 
 import structlog
 
@@ -36,6 +37,8 @@ class Workloads:
         """Told the cluster and the change whenever one of its Nodes changes."""
         self.on_state: Callable[[Key], None] | None = None
         """Told the cluster whenever it becomes reachable, or unreachable, or so for another reason."""
+        self.on_restart: Callable[[str, str], None] | None = None
+        """Told the kind watched and the reason whenever a watch of any cluster broke."""
         self._management = management
         self._linger = linger_seconds
         self._guard = guard
@@ -91,13 +94,17 @@ class Workloads:
 
     def _make(self, cluster: Key) -> Workload:
         workload = Workload(cluster, self._management, lambda: self._state_changed(cluster))
-        workload.guard, workload.observer = self._guard, self._observer
+        workload.guard, workload.observer, workload.on_restart = self._guard, self._observer, self._watch_broke
         workload.nodes.listen(lambda change: self._node_changed(cluster, change))
         return workload
 
     def _start(self, workload: Workload) -> None:
         if self._group is not None:
-            self._tasks[workload.key] = self._group.create_task(_unbreakable(workload), name=f"cluster {workload.key}")
+            self._tasks[workload.key] = self._group.create_task(
+                _unbreakable(workload),
+                name=f"cluster {workload.key}",
+                context=Context(),  # what it logs is not about the object that needed it first
+            )
 
     def _close_unless_held(self, cluster: Key) -> None:
         if cluster in self._holders:
@@ -111,6 +118,10 @@ class Workloads:
         if self.on_node is not None:
             self.on_node(cluster, change)
 
+    def _watch_broke(self, resource: str, reason: str) -> None:
+        if self.on_restart is not None:
+            self.on_restart(resource, reason)
+
     def _state_changed(self, cluster: Key) -> None:
         if self.on_state is not None:
             self.on_state(cluster)
@@ -123,4 +134,5 @@ async def _unbreakable(workload: Workload) -> None:
             await workload.run()
         except Exception:
             log.exception("a workload cluster's watch broke", cluster=str(workload.key))
+            workload.broke()
             await asyncio.sleep(_CRASH_PAUSE)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +54,8 @@ class Informer:
         """Watches until cancelled."""
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors.values():
-                group.create_task(reflector.run())
+                # It outlives the pass that needed it first: what it logs is not about that one's object.
+                group.create_task(reflector.run(), context=Context())
 
     @property
     def is_synced(self) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import secrets
+import ssl
 import time
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -18,7 +19,7 @@ from service.kube.transport import Limits
 from service.kube.workload import Workloads, WorkloadUnreachable
 from service.runtime.backoff import Backoff
 from service.runtime.key import Key
-from tests.integration.wires import wire
+from tests.integration.wires import tls_wire, wire
 from tests.waiting import running, until
 
 ME = Key("a", "me")
@@ -187,6 +188,24 @@ async def test_a_server_signed_by_another_ca_is_not_trusted(small_cluster, manag
         await until(lambda: workload.state.reachable)
 
 
+async def test_a_new_ca_is_taken_up_though_the_watch_stands_on_the_old_one(small_cluster, management, node, tmp_path):
+    old, new = Authority.create("old CA"), Authority.create("new CA")
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(*old.serving("old").write(tmp_path / "old"))
+    trust = ssl.create_default_context(cadata=small_cluster.authority.pem.decode())
+    async with tls_wire(small_cluster.url, trust=trust, serving=serving) as line:
+        await management.store(line.url, ca=old.pem)
+        async with opened(management) as (_, workload):
+            serving.load_cert_chain(*new.serving("new").write(tmp_path / "new"))
+            client = workload.client()
+            await client.transport._sessions.pop("call").close()  # as happens when they have been idle for a while
+            await asyncio.gather(*(client.get(NODES, node) for _ in range(2)), return_exceptions=True)
+            await until(lambda: workload.state.reason == "CertificateNotTrusted")
+            await management.rotate(line.url, ca=new.pem)
+            await until(lambda: workload.state.reachable)
+            assert (await workload.client().get(NODES, node))["kind"] == "Node"
+
+
 async def test_a_refused_token_is_said_and_a_new_one_taken_up(small_cluster, management):
     await management.store(small_cluster.url, token="expired")
     async with opened(management) as (_, workload):
@@ -208,16 +227,19 @@ async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list
 
 
 async def test_a_cut_wire_is_resumed_without_a_new_list_and_nobody_is_alarmed(small_cluster, management, node):
-    calls, states = [], []
+    calls, states, broke = [], [], []
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
         async with opened(management, observer=calls.append) as (workloads, workload):
             workloads.on_state = lambda _cluster: states.append(workload.state)
+            workloads.on_restart = lambda resource, _reason: broke.append(resource)
+            await until(lambda: "watch" in [call.verb for call in calls])
             line.cut()
             await management.client.patch(NODES, node, {"metadata": {"labels": {"seen": "yes"}}})
             await until(lambda: "labels" in workload.nodes.get(Key("", node))["metadata"])
         assert [call.verb for call in calls].count("list") == 1
         assert states == []
+        assert broke == ["nodes"]
 
 
 async def test_a_cluster_that_is_away_fails_its_callers_at_once_and_comes_back_by_itself(
@@ -305,5 +327,6 @@ async def test_a_bug_on_the_way_to_one_cluster_does_not_end_the_others(small_clu
         await asyncio.sleep(0)
         workload = workloads.hold(management.key, ME)
         monkeypatch.setattr(workload, "_read_access", lambda: 1 / 0)
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(workload.settled.wait(), 60)
+        assert workload.state.reason == "ConnectionBroken"
         assert not task.done()

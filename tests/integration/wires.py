@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 class Wire:
     """Forwards bytes both ways. While `silent`, they are swallowed but connections stay; `cut` closes them all."""
 
-    def __init__(self, url):
+    def __init__(self, url, trust=None):
         self._target = urlsplit(url)
+        self._trust = trust
         self._writers = set()
         self._handlers = set()
         self.silent = False
@@ -28,7 +29,7 @@ class Wire:
             self._handlers.discard(asyncio.current_task())
 
     async def _connect(self, reader, writer):
-        up_reader, up_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        up_reader, up_writer = await asyncio.open_connection(self._target.hostname, self._target.port, ssl=self._trust)
         self._writers |= {writer, up_writer}
         try:
             async with asyncio.TaskGroup() as group:
@@ -65,8 +66,20 @@ class Wire:
 @asynccontextmanager
 async def wire(url):
     """A wire to `url`, at `wire.url`."""
-    line = Wire(url)
-    server = await asyncio.start_server(line.accept, "127.0.0.1", 0)
+    async with _listening(Wire(url)) as line:
+        yield line
+
+
+@asynccontextmanager
+async def tls_wire(url, *, trust, serving):
+    """One that ends TLS by the context `serving`, whose certificate can be changed for new connections."""
+    async with _listening(Wire(url, trust), serving) as line:
+        yield line
+
+
+@asynccontextmanager
+async def _listening(line, serving=None):
+    server = await asyncio.start_server(line.accept, "127.0.0.1", 0, ssl=serving)
     line.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield line

@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from local.demo.expectations import PODS, expectations
+from local.demo.expectations import NIGHT_TAINTS, PODS, expectations
 from local.demo.screen import Screen
-from local.demo.show import schedules
+from local.demo.show import console, schedules
 from local.examples import BROKEN, OFFICE
 from tests.local.demo.telling import Telling, at, day_of
 
@@ -33,6 +33,27 @@ def test_a_frame_fits_the_terminal(friday: Telling, width: int, height: int) -> 
     frame = drawn(friday, 19, width, height)
     assert len(frame) <= height
     assert max(map(len, frame)) <= width
+
+
+def test_on_a_narrow_terminal_taints_squeeze_nothing() -> None:
+    telling = Telling()
+    telling.node(6, "night-shift-infra", cordoned="yes", taints=NIGHT_TAINTS)
+    telling.pod(6, "batch-1", "night-shift-infra", "leaving")
+    frame = drawn(telling, 6.1, 80, 24)
+    row = next(number for number, line in enumerate(frame) if "night-shift-infra" in line)
+    assert frame[row].split("  ")[:3] == [" night-shift-infra", "Ready, cordoned", "batch-1 leaving"]
+    for line, taint in zip(frame[row:], NIGHT_TAINTS.split(", "), strict=False):
+        assert taint in line
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_file_gets_lines_and_no_screen_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, term: str
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", term)
+    assert not console().is_interactive
+    assert not console().is_terminal
 
 
 def test_the_bar_shows_what_was_and_what_will_be(friday: Telling) -> None:

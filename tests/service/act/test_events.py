@@ -1,6 +1,7 @@
 """The recorder of Events, on a real API server."""
 
 import asyncio
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -8,6 +9,7 @@ from service.act import events
 from service.act.events import EventRecorder
 from service.decide.plan import Notice
 from service.decide.world import Identity
+from service.kube.errors import Unavailable
 from service.kube.resource import EVENTS
 from tests.waiting import running
 
@@ -38,6 +40,34 @@ async def test_an_event_is_stored_as_kubectl_describe_shows_it(client, namespace
     assert 1000 < len(stored["MachineDeleted"]["note"].encode()) <= 1024
 
 
+async def test_kubectl_describe_lists_events_as_they_happened(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    happened = [f"Happening{number}" for number in range(20)]
+    async with running(recorder.run()):
+        for reason in happened:
+            recorder.record(identity(namespace), Notice(reason, "in that order"))
+        await asyncio.wait_for(recorder.idle.wait(), 10)
+    # It sorts by a timestamp that new Events must not have: what counts is the order in which the API server lists.
+    assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == happened
+
+
+async def test_an_event_whose_answer_was_lost_is_not_sent_for_ever(client, namespace, monkeypatch):
+    sent = []
+
+    async def stumbling(*args, **options):
+        sent.append(await create(*args, **options))
+        raise Unavailable("no answer in time")
+
+    create = client.create
+    monkeypatch.setattr(client, "create", stumbling)
+    monkeypatch.setattr(events.asyncio, "sleep", AsyncMock())
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    recorder.record(identity(namespace), Notice("Told", "twice"))
+    await recorder._send(recorder._backlog.popleft())
+    assert len(sent) == 1
+    assert len(await client.list(EVENTS, namespace=namespace)) == 1
+
+
 async def test_a_namespace_that_is_gone_does_not_hold_up_the_others(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
@@ -56,6 +86,21 @@ async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monke
         await asyncio.wait_for(recorder.idle.wait(), 10)
     assert len(asked) > 1
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Late"]
+
+
+async def test_at_the_end_events_give_way_to_nobody(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: True)
+    async with running(recorder.run()):
+        for number in range(5):
+            recorder.record(identity(namespace), Notice("Done", f"number {number}"))
+        await recorder.finish(within=10)
+    assert len(await client.list(EVENTS, namespace=namespace)) == 5
+
+
+async def test_at_the_end_nobody_waits_for_events_that_cannot_be_sent(client, namespace):
+    recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
+    recorder.record(identity(namespace), Notice("Done", "though nobody sends it"))
+    await asyncio.wait_for(recorder.finish(within=0.01), 10)
 
 
 async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet(client, namespace):

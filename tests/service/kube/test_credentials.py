@@ -79,6 +79,23 @@ async def test_a_server_without_tls_is_refused(server):
         credentials.inline(server)
 
 
+@pytest.mark.parametrize("server", ["host:66443", "host:x", "[::1", "a..b", "a\\b", "\u2100.com", f"{'a' * 64}.com"])
+def test_an_address_that_nobody_could_connect_to_is_refused(server):
+    with pytest.raises(KubeconfigRefused, match="https"):
+        credentials.inline(f"https://{server}")
+
+
+@pytest.mark.parametrize("name", [".", "a..b", "a" * 64])
+def test_a_name_that_no_server_can_have_is_refused(name):
+    with pytest.raises(KubeconfigRefused, match="tls-server-name"):
+        credentials.inline("https://127.0.0.1", server_name=name)
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1", "[::1]:6443", "a-b.example:6443/k8s/clusters/c-1", "k0s_server:6443"])
+def test_other_addresses_are_taken_as_they_are(server):
+    assert credentials.inline(f"https://{server}/").server == f"https://{server}"
+
+
 async def test_a_missing_file_is_said_to_be_missing(tmp_path):
     with pytest.raises(KubeconfigRefused, match="no such kubeconfig file"):
         await credentials.from_kubeconfig(tmp_path / "nothing")

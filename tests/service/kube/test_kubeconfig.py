@@ -94,6 +94,9 @@ def test_a_secret_that_is_not_the_clusters_is_refused(changes, complaint):
         (b"[" * 50_000, "YAML"),
         (b"a: [b", "YAML"),
         (b"!!python/object/apply:os.system ['true']", "YAML"),
+        (b'a: !!int ""', "YAML"),
+        (b"a: !!bool hunter2", "YAML"),
+        (b"a: !!timestamp x", "YAML"),
         (b"just text", "mapping"),
         (b"\x00\x01", "YAML"),
     ],
@@ -101,6 +104,12 @@ def test_a_secret_that_is_not_the_clusters_is_refused(changes, complaint):
 def test_what_would_run_read_or_trust_more_than_it_should_is_refused(value, complaint):
     with pytest.raises(KubeconfigRefused, match=complaint):
         read_kubeconfig(value)
+
+
+def test_a_few_lines_cannot_keep_us_busy_for_hours():
+    levels = (f"l{n}: &l{n} {{<<: [*l{n - 1}, *l{n - 1}]}}" for n in range(1, 50))
+    with pytest.raises(KubeconfigRefused, match="aliases"):
+        read_kubeconfig("\n".join(["l0: &l0 {x: 1}", *levels]).encode())
 
 
 def test_verification_that_is_explicitly_on_is_fine():

@@ -1,10 +1,14 @@
 """One face for one cache or several."""
 
+import asyncio
+
 import pytest
+import structlog
 
 from service.kube.resource import CONFIG_MAPS, NODES
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+from tests.waiting import running, until
 
 
 def raw(namespace, name="one"):
@@ -35,3 +39,16 @@ def test_a_kind_without_namespaces_has_one_cache_whatever_is_watched():
     informer = Informer(None, NODES, namespaces=("a", "b"))
     informer.absorb({"metadata": {"name": "one", "uid": "u", "resourceVersion": "7"}})
     assert informer.get(Key("", "one"))
+
+
+async def test_what_a_watch_logs_is_not_said_of_the_object_that_needed_it_first():
+    class Server:
+        async def list_page(self, *_args, **_options):
+            bound.append(structlog.contextvars.get_contextvars())
+            await asyncio.Event().wait()
+
+    bound = []
+    with structlog.contextvars.bound_contextvars(object="a/desk"):
+        async with running(Informer(Server(), NODES).run()):
+            await until(lambda: bound)
+    assert bound == [{}]
