@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, Self
 
+from local import loopback
 from local.build import STAGE_FILES, build, flags
 from local.entry import Entry, fingerprint
 from local.errors import LocalError
@@ -64,8 +65,8 @@ def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Asset
 
 
 def key() -> str:
-    """Names a build by everything that decides its outcome: pinned versions, flags and platform."""
-    return fingerprint(GOMOD, flags())
+    """Names a build by everything that decides its outcome: pinned versions, flags, our change and platform."""
+    return fingerprint(GOMOD, (*flags(), loopback.MEANT))
 
 
 def _given(environ: Mapping[str, str], progress: Progress) -> Assets | None:

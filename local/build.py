@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from local import loopback
 from local.command import Tool, explained
 from local.errors import LocalError
 from local.pins import GOMOD, kubernetes
@@ -55,6 +56,7 @@ class Workshop:
 def build(workshop: Workshop, progress: Progress) -> None:
     """Fills the target folder with all programs of the control plane and their data."""
     with go_module(workshop, GOMOD, progress) as go:
+        loopback.keep_to(go)
         compiled(go, workshop.target, "etcd, Kubernetes, Cluster API and kwok", flags(), progress)
         with explained(f"naming the programs in {workshop.target}"):
             for built, ours in RENAMED.items():

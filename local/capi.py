@@ -27,7 +27,7 @@ def start(cluster: Cluster, assets: Assets, keeper: Keeper, ports: PortRange) ->
     def make(webhook: int) -> Server:
         conversion = conversion_by(f"https://{LOOPBACK}:{webhook}/convert", cluster.authority.pem)
         apply_all(cluster.client, [{**crd, "spec": {**crd["spec"], "conversion": conversion}} for crd in definitions])
-        health = ports.pick()
+        health = ports.pick(webhook)
         argv = [
             str(assets.capi_core),
             f"--kubeconfig={cluster.kubeconfig_of(access.CAPI)}",

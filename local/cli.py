@@ -163,9 +163,10 @@ def _refuse_second() -> None:
 
 def _show(found: State, stop: str) -> None:
     print(f"The control plane is ready; process {found.owner} holds it since {found.started}.\n")
-    for name, url in found.clusters.items():
+    for (name, url), config in zip(found.clusters.items(), (found.kubeconfig, found.workload_kubeconfig), strict=True):
         parts = [process.removeprefix(f"{name}-") for process in found.processes if process.startswith(f"{name}-")]
         print(f"  {name:11} {url}   {', '.join(parts)}")
+        print(f"  {'':11} kubeconfig {config}")
     _show_operator(found.operator)
     print(f"  {'logs':11} {found.logs}\n")
     print(f'  eval "$({_me()} local env)"')

@@ -70,8 +70,9 @@ class Endpoints:
     @classmethod
     def pick(cls, webhook_port: int, ports: PortRange) -> "Endpoints":
         """The webhooks on that port, the others on further free ones."""
-        health, metrics = (f"http://{LOOPBACK}:{ports.pick()}" for _ in range(2))
-        return cls(f"https://{LOOPBACK}:{webhook_port}", health, metrics)
+        health = ports.pick(webhook_port)
+        metrics = ports.pick(webhook_port, health)
+        return cls(f"https://{LOOPBACK}:{webhook_port}", f"http://{LOOPBACK}:{health}", f"http://{LOOPBACK}:{metrics}")
 
     @property
     def flags(self) -> list[str]:

@@ -27,10 +27,13 @@ class PortRange:
             raise ValueError(f"{text!r}: ports must lie between 1024 and 65535, the smaller one first")
         return cls(int(first), int(last))
 
-    def pick(self) -> int:
-        """A port on which nobody listens at the moment; another process may still be quicker to take it."""
+    def pick(self, *given: int) -> int:
+        """A port on which nobody listens at the moment; another process may still be quicker to take it.
+
+        `given` are those that a server was given already and does not listen on yet.
+        """
         for port in self._shuffled():
-            if _is_free(port):
+            if port not in given and _is_free(port):
                 return port
         raise LocalError(
             f"no free port between {self.first} and {self.last} on {LOOPBACK}: "

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ LAST_LINES = 15
 PROBE_INTERVAL = 0.05
 STOP_GRACE = 10.0
 START_TIMEOUT = 120.0
+ROOM = 64 * 1024 * 1024
+"""What etcd alone wants for its log, in bytes: with less, nothing that follows can be relied on."""
 GO_STACK = re.compile(r"goroutine \d+ .*\[running")
 
 Probe = Callable[[], bool]
@@ -115,9 +118,9 @@ class Server:
         deadline = time.monotonic() + timeout
         while not self.probe():
             if self.pid is None:
-                raise StartFailed(self.name, f"died at start ({self._ended()})", self.last_words())
+                raise self._failed(f"died at start ({self._ended()})")
             if time.monotonic() > deadline:
-                raise StartFailed(self.name, f"was not ready after {timeout:.0f} s", self.last_words())
+                raise self._failed(f"was not ready after {timeout:.0f} s")
             time.sleep(PROBE_INTERVAL)
 
     def last_lines(self, count: int = LAST_LINES) -> list[str]:
@@ -160,6 +163,11 @@ class Server:
         """Lets a frozen server go on."""
         self._signal(signal.SIGCONT)
 
+    def _failed(self, what: str) -> "StartFailed":
+        # Not every server says it, and one that waits for another in vain does not know.
+        full = shutil.disk_usage(self.keeper.directory).free < ROOM
+        return StartFailed(self.name, what, self.last_words(), full=full)
+
     def _lines(self) -> list[str]:
         if not self.log.exists():
             return []
@@ -178,10 +186,11 @@ class Server:
 class StartFailed(LocalError):
     """A server that did not come up, with what it said last."""
 
-    def __init__(self, name: str, what: str, lines: Sequence[str]) -> None:
+    def __init__(self, name: str, what: str, lines: Sequence[str], *, full: bool = False) -> None:
         said = "\n".join(f"  {line}" for line in lines) or "  (it wrote nothing)"
         self.lines = tuple(lines)
-        hint = "\nThere is no room for temporary files: set TMPDIR to a folder with room." if self.disk_full else ""
+        hint = "\nThere is no room for temporary files: set TMPDIR to a folder with room."
+        hint = hint if full or self.disk_full else ""
         super().__init__(f"{name} {what}; its last log lines:\n{said}{hint}")
 
     @property

@@ -30,7 +30,7 @@ os.environ.setdefault("GOGC", "400")
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-LOGS = Path(__file__).parent.parent / ".test-logs"
+LOGS = ".test-logs"
 LOG_TAIL = 512 * 1024
 KEEPERS: pytest.StashKey[list[Keeper]] = pytest.StashKey()
 
@@ -146,8 +146,9 @@ class kept:  # noqa: N801 -- reads as a verb in a with statement
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report: pytest.TestReport = yield
     if report.failed:
+        target = item.config.rootpath / LOGS / re.sub(r"[^\w.-]+", "_", item.nodeid)
         for keeper in item.config.stash.get(KEEPERS, []):
-            save_logs(keeper.directory / "logs", LOGS / re.sub(r"[^\w.-]+", "_", item.nodeid))
+            save_logs(keeper.directory / "logs", target)
     return report
 
 

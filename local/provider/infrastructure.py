@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from crds.names import LABEL_CLUSTER_NAME
 from local.provider.hosts import ANNOTATION_HOST_OF, Host
-from local.provider.kinds import CONTROL_PLANES, HOSTS
+from local.provider.kinds import BOOTSTRAPS, CONTROL_PLANES, HOSTS
 from local.provider.simulate import Failure, Simulation
 from local.provider.view import FIELD_MANAGER, Management
 from local.provider.workloads import Workloads
@@ -27,10 +27,10 @@ async def reconcile(management: Management, workloads: Workloads, remote: Object
     machine = management.machine_of(remote)
     if machine is None or not machine["spec"]["bootstrap"].get("dataSecretName") or _is_up(remote):
         return 0
-    return await _bring_up(management, workloads, remote)
+    return await _bring_up(management, workloads, remote, machine)
 
 
-async def _bring_up(management: Management, workloads: Workloads, remote: Object) -> float:
+async def _bring_up(management: Management, workloads: Workloads, remote: Object, machine: Object) -> float:
     simulation, host = Simulation.of(remote), Host.of(remote)
     if left := management.seconds_left(remote, simulation):
         return left
@@ -38,10 +38,17 @@ async def _bring_up(management: Management, workloads: Workloads, remote: Object
         await management.report(HOSTS, remote, trouble)
         return 0
     await _claim(management, remote, host)
-    if simulation.failure is not Failure.NODE_NEVER_JOINS:
+    if not _stays_away(management, remote, machine):
         await _join(await _workload_of(management, workloads, remote), host, simulation)
     await management.report(HOSTS, remote, {"ready": True, "addresses": host.addresses, "conditions": []})
     return 0
+
+
+def _stays_away(management: Management, remote: Object, machine: Object) -> bool:
+    """Whether the host, or the configuration that it was given, never lets its Node join."""
+    config = Key(remote["metadata"]["namespace"], machine["spec"]["bootstrap"].get("configRef", {}).get("name", ""))
+    asked = (remote, management.look(BOOTSTRAPS, config) or {})
+    return any(Simulation.of(each).failure is Failure.NODE_NEVER_JOINS for each in asked)
 
 
 async def _claim(management: Management, remote: Object, host: Host) -> None:

@@ -5,7 +5,7 @@ spec:
   address: 192.168.1.100
   simulate:
     delaySeconds: 5        # ready only this long after its creation
-    failure: NeverReady    # or InvalidConfiguration, or, on a RemoteMachine, NodeNeverJoins
+    failure: NeverReady    # or InvalidConfiguration, or NodeNeverJoins
     machineID: 0123abcd    # of a RemoteMachine: what its Node reports as status.nodeInfo.machineID
 ```
 """

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from crds.names import ANNOTATION_PAUSED, LABEL_CLUSTER_NAME
@@ -14,6 +14,8 @@ from service.kube.resource import Resource
 from service.runtime.key import Key
 
 FIELD_MANAGER = "5spot-simulated-provider"
+# API servers cut the time of creation to whole seconds: a delay from there would be up to one too short.
+CUT_OFF = timedelta(seconds=1)
 
 Look = Callable[[Resource, Key], Object | None]
 Absorb = Callable[[Resource, Object], None]
@@ -46,7 +48,7 @@ class Management:
     def seconds_left(self, resource: Object, simulation: Simulation) -> float:
         """How long the object has still to wait before anything shows."""
         created = datetime.fromisoformat(resource["metadata"]["creationTimestamp"])
-        return simulation.seconds_left(created, self.now())
+        return simulation.seconds_left(created + CUT_OFF, self.now()) if simulation.delay_seconds else 0.0
 
     async def patch(
         self, kind: Resource, resource: Object, body: dict[str, Any], *, subresource: str | None = None

@@ -118,8 +118,10 @@ async def test_a_host_that_is_never_ready_leaves_the_machine_provisioning(hand: 
     assert "providerID" not in machine["spec"]
 
 
-async def test_a_node_that_never_joins_leaves_the_machine_provisioned(hand: Hand) -> None:
-    host = await hand.apply(V1BETA2, {"simulate": {"failure": "NodeNeverJoins"}}, {})
+@pytest.mark.parametrize("at_fault", ["host", "configuration"])
+async def test_a_node_that_never_joins_leaves_the_machine_provisioned(hand: Hand, at_fault: str) -> None:
+    wrong, right = {"simulate": {"failure": "NodeNeverJoins"}}, dict[str, Any]()
+    host = await hand.apply(V1BETA2, *((wrong, right) if at_fault == "host" else (right, wrong)))
 
     machine = await hand.machine(V1BETA2, lambda m: m.get("status", {}).get("phase") == "Provisioned")
     assert machine["spec"]["providerID"] == host.provider_id

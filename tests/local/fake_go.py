@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from local import loopback
 from local.build import CRDS, STAGE_FILES, STAGES
 
 PROGRAMS = ("server", "core", "kube-apiserver", "kube-controller-manager", "kubectl", "kwok")
@@ -18,6 +19,7 @@ case "$1 $2" in
 "env GOMODCACHE") echo {module_cache}; echo {root}/gocache ;;
 "list -deps") echo "go: downloading example.org/module v1.0.0"; echo one; echo two ;;
 "list -m") eval "module=\\${{$#}}"; echo {root}/modules/$module ;;
+"mod download" | "mod edit") ;;
 "build -v")
   {before_build}
   while [ "$1" != -o ]; do shift; done
@@ -50,12 +52,14 @@ class FakeGo:
         executable(self.bin / "go", text)
         modules = self.root / "modules"
         files = [
+            Path(loopback.MODULE) / loopback.FILE,
             Path(CRDS[0]) / CRDS[1] / "machines.yaml",
             *(Path(STAGES[0]) / STAGES[1] / name for name in STAGE_FILES),
         ]
         for file in files:
             (modules / file).parent.mkdir(parents=True, exist_ok=True)
             (modules / file).write_text(f"# {file.name}\n")
+        (modules / loopback.MODULE / loopback.FILE).write_text(loopback.WRITTEN)
 
     @property
     def bin(self) -> Path:

@@ -26,6 +26,8 @@ def test_up_status_down_leave_nothing_behind(spot: Spot, tmp_path: Path, assets:
     try:
         up = spot("local", "up", "--no-operator", "--detach", "--kubeconfig", str(config))
         assert up.returncode == 0, up.stderr
+        assert f"kubeconfig {config}\n" in up.stdout
+        assert f"kubeconfig {recorded(spot).workload_kubeconfig}\n" in up.stdout
         assert "operator    not started" in up.stdout
         assert 'eval "$(5spot local env)"\n  kubectl get clusters,machines' in up.stdout
         assert spot("local", "env").stdout.startswith(f"export KUBECONFIG={config}:")

@@ -8,6 +8,7 @@ import pytest
 
 from local.cluster import start_on_free_port
 from local.errors import LocalError
+from local.operator import Endpoints
 from local.ports import ANY_PORTS, PortRange
 from local.processes import Keeper, Server, StartFailed
 
@@ -41,7 +42,7 @@ class Offered(PortRange):
 
     ports: list[int]
 
-    def pick(self) -> int:
+    def pick(self, *given: int) -> int:
         return self.ports.pop(0)
 
 
@@ -62,6 +63,17 @@ def listener(home: Keeper, port: int) -> Server:
 
 def test_a_port_that_someone_listens_on_is_not_picked(taken: int) -> None:
     assert PortRange(taken, taken + 1).pick() == taken + 1
+
+
+def test_a_port_is_not_given_twice_to_one_server() -> None:
+    first = ANY_PORTS.pick()
+    assert PortRange(first, first + 1).pick(first) == first + 1
+
+
+def test_a_range_too_small_for_one_server_is_exhausted() -> None:
+    webhooks = ANY_PORTS.pick()
+    with pytest.raises(LocalError, match=rf"no free port between {webhooks} and {webhooks}"):
+        Endpoints.pick(webhooks, PortRange(webhooks, webhooks))
 
 
 def test_an_exhausted_range_is_said_in_a_sentence(taken: int) -> None:

@@ -1,6 +1,7 @@
 """Server processes: waited for, explained when they fail, and gone with their owner in every case."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,6 +121,15 @@ def test_the_reason_of_a_panic_is_shown_rather_than_its_stack(home: Keeper) -> N
     assert "failed to create the log: no space left on device\n" in str(failed.value)
     assert "main.main" not in str(failed.value)
     assert str(failed.value).endswith("set TMPDIR to a folder with room.")
+
+
+def test_a_disk_that_is_full_is_named_also_when_the_server_does_not_say_so(
+    home: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(home.directory)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4096))
+    with pytest.raises(StartFailed, match=r"awaiting etcd\nThere is no room for temporary files: set TMPDIR"):
+        Server("api", [sys.executable, "-c", "raise SystemExit('awaiting etcd')"], home, lambda: False).started()
 
 
 def test_a_server_that_never_gets_ready_is_not_waited_for_for_ever(home: Keeper) -> None:
