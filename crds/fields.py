@@ -13,7 +13,7 @@ from crds import cel, patterns, syntax, values
 from crds.base import Lax
 from crds.cron import CRON_MAX
 from crds.syntax import anchored
-from crds.values import DaySet, HourSet, InvalidValue, Zone, parse_duration
+from crds.values import DaySet, HourSet, InvalidValue, Zone, format_duration, parse_duration
 from crds.zones import NAME_MAX as TIMEZONE_MAX
 
 DAY_ITEMS_MAX: Final = 50
@@ -55,7 +55,7 @@ class Items:
         item = core_schema.no_info_plain_validator_function(self.parse)
         listed = core_schema.list_schema(item, max_length=self.items_max, strict=True)
         joined = core_schema.no_info_after_validator_function(self.kind.union, listed)
-        return core_schema.no_info_wrap_validator_function(self._unless_read, joined)
+        return core_schema.no_info_wrap_validator_function(self._unless_read, joined, serialization=_as_json(_listed))
 
     def _unless_read(self, given: Any, read: Callable[[Any], Any]) -> Any:
         return given if isinstance(given, self.kind) else read(given)
@@ -67,12 +67,21 @@ class Parsed:
 
     kind: type
     parse: Callable[[Any], Any]
+    write: Callable[[Any], str] = str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._read)
+        return core_schema.no_info_plain_validator_function(self._read, serialization=_as_json(self.write))
 
     def _read(self, given: Any) -> Any:
         return given if isinstance(given, self.kind) else self.parse(given)
+
+
+def _as_json(write: Callable[[Any], Any]) -> core_schema.SerSchema:
+    return core_schema.plain_serializer_function_ser_schema(write, when_used="json")
+
+
+def _listed(days_or_hours: DaySet | HourSet) -> list[str]:
+    return [str(days_or_hours)] if days_or_hours else []
 
 
 def _text(longest: int, *rules: cel.Rule, **keywords: Any) -> dict[str, Any]:
@@ -91,7 +100,7 @@ def _list_schema(item: cel.Rule, items_max: int) -> WithJsonSchema:
 
 
 def _duration(longest: timedelta, **keywords: Any) -> tuple[Parsed, WithJsonSchema]:
-    read = Parsed(timedelta, _remembered(partial(parse_duration, longest=longest), DURATION_MAX))
+    read = Parsed(timedelta, _remembered(partial(parse_duration, longest=longest), DURATION_MAX), format_duration)
     return read, _schema(DURATION_MAX, cel.duration(longest), **keywords)
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from crds.rules import check, read_stored
-from crds.scheduledmachine import ScheduledMachine
+from crds.scheduledmachine import ScheduledMachine, ScheduledMachineSpec
 from service.cli import main
 from tests.corpus import Case, load
 from tests.webhooks.reviews import review
@@ -75,3 +75,9 @@ def test_admission_and_reconciler_parse_into_the_same_class(case: Case) -> None:
     assert admitted is not None
     assert stored is not None
     assert admitted.spec == stored.spec
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.valid], ids=lambda case: case.id)
+def test_what_a_manifest_means_can_be_written_out_and_read_again(case: Case) -> None:
+    spec = check(case.manifest, unknown="ignore").model.spec  # type: ignore[union-attr]
+    assert ScheduledMachineSpec.parse(spec.to_json(), unknown="forbid") == spec
