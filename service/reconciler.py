@@ -96,10 +96,7 @@ class Reconciler:
             asked = timedelta(seconds=error.retry_after) if error.retry_after else None
             raise TroubleError(error.message, asked or _hurry(plan)) from error
         self._look_again(key, subject, plan, outcome)
-        if _vanished(world, outcome):
-            self._queue.add(key)
-        elif world.unseen and plan.look_again_in is None:
-            raise TroubleError(doubt(world), None)
+        self._look_for_what_nobody_tells(key, world, plan, outcome)
         return "changed" if outcome.done else "unchanged"
 
     async def _observe(self, subject: Subject) -> World:
@@ -177,6 +174,14 @@ class Reconciler:
         elif plan.look_again_in is not None:
             pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
             self._queue.retry(key, after=pause.total_seconds())
+
+    def _look_for_what_nobody_tells(self, key: Key, world: World, plan: Plan, outcome: Outcome) -> None:
+        if _vanished(world, outcome):
+            self._queue.add(key)
+        elif world.unseen and plan.look_again_in is None:
+            raise TroubleError(doubt(world), None)
+        elif plan.try_again:
+            raise TroubleError(plan.message, None)
 
     def forget(self, key: Key) -> None:
         """A ScheduledMachine is gone, or somebody else's now."""

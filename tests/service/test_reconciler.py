@@ -13,6 +13,7 @@ from service.clock import ManualClock
 from service.decide.intent import read_intent
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan
+from service.decide.world import Role
 from service.kube.errors import Conflict, KubeError, Unavailable
 from service.observe.subject import Subject
 from service.reconciler import Reconciler, TroubleError
@@ -80,6 +81,14 @@ async def test_a_removal_that_began_is_told_although_the_status_cannot_be_stored
     with pytest.raises(TroubleError):
         await scene.reconcile(KEY)
     assert scene.told == ["ShutdownStarted", "MachineDeleted"]
+
+
+async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
+    scene = Scene(None)
+    scene.world = builders.world(bootstrap=builders.child(Role.BOOTSTRAP, ours=False))
+    with pytest.raises(TroubleError, match="belongs to somebody else"):
+        await scene.reconcile(KEY)
+    assert scene.told == ["ScheduleActivated", "ForeignObject"]
 
 
 async def test_a_pass_over_an_object_that_is_gone_lets_go_of_what_an_earlier_one_took_hold_of() -> None:
