@@ -86,6 +86,10 @@ class Reconciler:
             self.forget(key)  # also what a pass took hold of that was under way when it went
             return "gone"
         world = await self._observe(subject)
+        if self._observer.is_superseded(subject):
+            # To look takes long if a workload cluster is slow: what was called off meanwhile must not be done.
+            self._queue.add(key)
+            return "unchanged"
         now = self._clock.now()
         plan = decide(subject.intent, world, now)
         metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()

@@ -190,6 +190,11 @@ class Observer:
         if raw is not None:
             informer.absorb(raw, notify=True)
 
+    def is_superseded(self, subject: Subject) -> bool:
+        """Whether something newer of the ScheduledMachine has been heard since it was read; asks nobody."""
+        known = self._watches.scheduled.version(subject.key)
+        return known is None or known > int(subject.resource_version)
+
     async def is_current(self, subject: Subject) -> bool:
         """Whether the ScheduledMachine is still as it was read; asks the API server."""
         scheduled = self._watches.scheduled

@@ -120,6 +120,11 @@ class Cache:
         record = self._records.get(key)
         return None if record is None else record.uid
 
+    def version(self, key: Key) -> int | None:
+        """The version of the object of that name."""
+        record = self._records.get(key)
+        return None if record is None else record.version
+
     def keys_by(self, index: str, value: str) -> frozenset[Key]:
         """Keys of the objects that have `value` in an index."""
         if index not in self._indexes:

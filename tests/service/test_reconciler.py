@@ -30,7 +30,7 @@ class Scene:
 
     def __init__(self, *ends: KubeError | None) -> None:
         self.ends, self.told = list(ends), list[str]()
-        self.world = builders.world()
+        self.world, self.edited = builders.world(), False
         self.clock = ManualClock(MORNING)
         raw = builders.stored(builders.raw_spec())
         raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER]}
@@ -38,6 +38,7 @@ class Scene:
         observer: Any = SimpleNamespace(
             subject=lambda _key: subject, observe=self.observe, write_subject=self.write, catch_up=self.write_nothing
         )
+        observer.is_superseded = lambda _subject: self.edited
         events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
         performer: Any = SimpleNamespace(perform=self.perform)
         self.queue = Queue(self.clock)
@@ -81,6 +82,13 @@ async def test_a_removal_that_began_is_told_although_the_status_cannot_be_stored
     with pytest.raises(TroubleError):
         await scene.reconcile(KEY)
     assert scene.told == ["ShutdownStarted", "MachineDeleted"]
+
+
+async def test_what_was_edited_while_we_looked_is_looked_at_again_before_anything_is_done():
+    scene = Scene()
+    scene.edited = True
+    await scene.reconcile(KEY)
+    assert (scene.told, scene.queue.take()) == ([], KEY)
 
 
 async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():

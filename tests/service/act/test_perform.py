@@ -65,6 +65,8 @@ class Hands:
         raw["metadata"] |= {"namespace": namespace, "uid": "my-uid", "resourceVersion": "1"}
         key = Key(namespace, "desk")
         self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
+        self.heard = watches.scheduled
+        self.heard.absorb(raw)
 
     async def do(self, *planned):
         _, outcome = await self.performer.perform(
@@ -299,6 +301,8 @@ async def stored(small_cluster, client, hands, namespace):
     await apply(client, custom_resource_definition())
     raw = await client.create(SCHEDULED_MACHINES, machine("desk", infrastructure={"address": "a"}), namespace=namespace)
     hands.subject.raw = raw
+    hands.heard.absorb_deletion(hands.subject.key, "my-uid")
+    hands.heard.absorb(raw)
     hands.performer.doubtful = lambda _: True
     yield hands
     with suppress(NotFound):
@@ -333,6 +337,15 @@ async def test_what_was_edited_unheard_is_thought_over_first(client, stored, nam
     assert not await exists(client, namespace)
     seen = stored.performer._observer.subject(stored.subject.key)
     assert seen.resource_version == edited["metadata"]["resourceVersion"], "the next look starts from there"
+
+
+async def test_nothing_more_is_made_for_what_was_heard_to_be_edited_meanwhile(client, stored, namespace):
+    stored.performer.doubtful = lambda _: False
+    off = {"spec": {"schedule": {"enabled": False}}}
+    stored.heard.absorb(await client.patch(SCHEDULED_MACHINES, "desk", off, namespace=namespace), notify=True)
+    outcome = await create_for(stored, namespace)
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert not await exists(client, namespace)
 
 
 async def test_another_scheduled_machine_of_the_same_name_is_not_taken_for_ours(client, stored, namespace):
@@ -412,6 +425,23 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
     pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
     assert outcome.trouble.reason == "APIUnavailable"
+    assert len(asked) <= perform.EVICTIONS_AT_ONCE
+
+
+async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(hands, namespace, monkeypatch):
+    asked = []
+
+    async def edit(_resource, name, *_args, **_options):
+        asked.append(name)
+        later = {**hands.subject.raw, "metadata": {**hands.subject.raw["metadata"], "resourceVersion": "2"}}
+        hands.heard.absorb(later, notify=True)
+        return {}
+
+    connection = hands.workloads.get(hands.subject.cluster)
+    monkeypatch.setattr(connection.client(), "create_subresource", edit)
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    outcome = await hands.do(actions.Evict(pods=pods))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
     assert len(asked) <= perform.EVICTIONS_AT_ONCE
 
 
