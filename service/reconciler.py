@@ -85,6 +85,8 @@ class Reconciler:
             self._queue.discard(key)
             self.forget(key)  # also what a pass took hold of that was under way when it went
             return "gone"
+        # Before anything can go wrong: a back-off must not reach beyond a boundary.
+        self._remind(key, subject.intent.next_boundary(self._clock.now()))
         world = await self._observe(subject)
         if self._observer.is_superseded(subject):
             # To look takes long if a workload cluster is slow: what was called off meanwhile must not be done.
@@ -92,6 +94,7 @@ class Reconciler:
             return "unchanged"
         now = self._clock.now()
         plan = decide(subject.intent, world, now)
+        self._remind(key, plan.look_again_at)
         metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
         world, outcome = await self._performer.perform(subject, world, plan)
         try:
@@ -156,9 +159,12 @@ class Reconciler:
         measure(before, plan, outcome, self._clock)
         self.on_reported(subject, after)
 
+    def _remind(self, key: Key, due: datetime | None, priority: int | None = None) -> None:
+        if due is not None:
+            self._queue.add(key, due=due, priority=priority)
+
     def _look_again(self, key: Key, subject: Subject, plan: Plan, outcome: Outcome) -> None:
-        if plan.look_again_at is not None:
-            self._queue.add(key, due=plan.look_again_at, priority=self._priority(subject, plan))
+        self._remind(key, plan.look_again_at, self._priority(subject, plan))
         if plan.look_at_agent_in is not None:
             a_second = self._clock.real_seconds(timedelta(seconds=1))
             self._queue.add(key, due=self._clock.now() + plan.look_at_agent_in / a_second)

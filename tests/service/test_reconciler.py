@@ -20,7 +20,7 @@ from service.reconciler import Reconciler, TroubleError
 from service.runtime.key import Key
 from service.runtime.queue import Queue
 from tests.service.decide import builders
-from tests.service.decide.builders import EVENING, MORNING
+from tests.service.decide.builders import CLOSES, EVENING, MORNING
 
 KEY = Key("team", "desk")
 
@@ -45,6 +45,8 @@ class Scene:
         self.reconcile = Reconciler(self.queue, observer, performer, events, self.clock)
 
     async def observe(self, _subject: Any) -> Any:
+        if isinstance(self.world, KubeError):
+            raise self.world
         return self.world
 
     async def perform(self, _subject: Any, world: Any, plan: Any) -> Any:
@@ -89,6 +91,18 @@ async def test_what_was_edited_while_we_looked_is_looked_at_again_before_anythin
     scene.edited = True
     await scene.reconcile(KEY)
     assert (scene.told, scene.queue.take()) == ([], KEY)
+
+
+@pytest.mark.parametrize("fails", ["the look", "the report"])
+async def test_whatever_goes_wrong_the_next_boundary_is_not_slept_over(fails):
+    scene = Scene(Unavailable("no answer"))
+    if fails == "the look":
+        scene.world = Unavailable("no answer")
+    with pytest.raises((TroubleError, Unavailable)):
+        await scene.reconcile(KEY)
+    assert scene.queue.take() is None
+    scene.clock.at = CLOSES
+    assert scene.queue.take() == KEY
 
 
 async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
