@@ -20,6 +20,7 @@ from service.act.events import EventRecorder
 from service.act.perform import Performer
 from service.alarm import Alarm
 from service.app import Component, Shared
+from service.decide.precedence import precedence_of
 from service.fence import Fence, NoFence, NotOursError
 from service.kube.discovery import BELIEVE_SECONDS, Discovery
 from service.kube.errors import KubeError
@@ -205,6 +206,8 @@ class Controller:
             self.queue.discard(change.key)
             self.reconciler.forget(change.key)
         else:
+            if change.happening is Happening.ADDED:
+                self.queue.add(change.key, priority=precedence_of(change.object))
             self.reconciler.echoes.heard(change.key, str(change.version))
             if not self.fence.owns(change.key):
                 self._warmth.see(change.object)

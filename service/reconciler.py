@@ -19,6 +19,7 @@ from service.decide.events import notices
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Delete, Notice, Plan, ReleaseFinalizer
+from service.decide.precedence import precedence
 from service.decide.report import premature, report, stuck
 from service.decide.sight import doubt
 from service.decide.situation import Situation
@@ -102,7 +103,9 @@ class Reconciler:
         except Unavailable as error:
             asked = timedelta(seconds=error.retry_after) if error.retry_after else None
             raise TroubleError(error.message, asked or _hurry(plan)) from error
-        self._look_again(key, subject, plan, outcome)
+        priority = precedence(subject.intent.priority, has_machine=bool(world.children))
+        self._remind(key, plan.look_again_at, priority)
+        self._look_again(key, plan, outcome)
         self._look_for_what_nobody_tells(key, world, plan, outcome)
         return "changed" if outcome.done else "unchanged"
 
@@ -163,8 +166,7 @@ class Reconciler:
         if due is not None:
             self._queue.add(key, due=due, priority=priority)
 
-    def _look_again(self, key: Key, subject: Subject, plan: Plan, outcome: Outcome) -> None:
-        self._remind(key, plan.look_again_at, self._priority(subject, plan))
+    def _look_again(self, key: Key, plan: Plan, outcome: Outcome) -> None:
         if plan.look_at_agent_in is not None:
             a_second = self._clock.real_seconds(timedelta(seconds=1))
             self._queue.add(key, due=self._clock.now() + plan.look_at_agent_in / a_second)
@@ -197,11 +199,6 @@ class Reconciler:
         """A ScheduledMachine is gone, or somebody else's now."""
         self._conflicts.succeeded(key)
         self._observer.forget(key)
-
-    def _priority(self, subject: Subject, plan: Plan) -> int:
-        """Higher first when the next window opens, lower first when this one closes."""
-        closing = plan.look_again_at is not None and subject.intent.covers(self._clock.now())
-        return 255 - subject.intent.priority if closing else subject.intent.priority
 
 
 def _hurry(plan: Plan) -> timedelta | None:

@@ -32,17 +32,20 @@ class Scene:
         self.ends, self.told = list(ends), list[str]()
         self.world, self.edited = builders.world(), False
         self.clock = ManualClock(MORNING)
-        raw = builders.stored(builders.raw_spec())
-        raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER]}
-        subject = Subject.read(KEY, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
+        self.priority = 50
         observer: Any = SimpleNamespace(
-            subject=lambda _key: subject, observe=self.observe, write_subject=self.write, catch_up=self.write_nothing
+            subject=self.subject, observe=self.observe, write_subject=self.write, catch_up=self.write_nothing
         )
         observer.is_superseded = lambda _subject: self.edited
         events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
         performer: Any = SimpleNamespace(perform=self.perform)
         self.queue = Queue(self.clock)
         self.reconcile = Reconciler(self.queue, observer, performer, events, self.clock)
+
+    def subject(self, key: Key) -> Subject:
+        raw = builders.stored(builders.raw_spec(priority=self.priority))
+        raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER]}
+        return Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
 
     async def observe(self, _subject: Any) -> Any:
         if isinstance(self.world, KubeError):
@@ -105,6 +108,20 @@ async def test_whatever_goes_wrong_the_next_boundary_is_not_slept_over(fails):
     assert scene.queue.take() == KEY
 
 
+@pytest.mark.parametrize(
+    ("now", "there", "first"), [(MORNING, True, "low"), (MORNING, False, "high"), (EVENING, False, "high")]
+)
+async def test_higher_priorities_go_first_while_machines_come_and_lower_ones_while_they_go(now, there, first):
+    """Also inside a window in which nothing could be created yet: what they wait for is their machines."""
+    scene = Scene(None, None, None)
+    scene.clock.at = now
+    scene.world = builders.running_world() if there else builders.world(cluster=None)
+    for name, scene.priority in (("usual", 50), ("high", 200), ("low", 0)):
+        await scene.reconcile(Key("team", name))
+    scene.clock.advance(timedelta(days=1))
+    assert scene.queue.take() == Key("team", first)
+
+
 async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
     scene = Scene(None)
     scene.world = builders.world(bootstrap=builders.child(Role.BOOTSTRAP, ours=False))
@@ -137,5 +154,5 @@ def test_somebody_who_waits_for_his_machine_does_not_wait_for_a_crowd(phase: Pha
     queue.add(Key("team", "of-the-crowd"), due=MORNING)
     clock.advance(timedelta(minutes=1))
     reconciler = Reconciler(queue, nobody, nobody, nobody, clock)
-    reconciler._look_again(KEY, nobody, Plan(phase, "Reason", "message", look_again_in=timedelta(0)), Outcome())
+    reconciler._look_again(KEY, Plan(phase, "Reason", "message", look_again_in=timedelta(0)), Outcome())
     assert queue.take() == first
