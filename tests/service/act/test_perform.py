@@ -509,3 +509,15 @@ async def test_what_does_not_answer_is_given_up_when_the_time_is_up(hands, node,
     async with asyncio.timeout(10):
         outcome = await hands.do(force_drain(node))
     assert (outcome.did(actions.ForceDrain), outcome.trouble) == (True, None)
+
+
+@pytest.mark.parametrize(("labels", "written"), [({}, 1), ({names.LABEL_RECLAIM_AGENT: "enabled"}, 0)])
+async def test_a_node_that_has_the_label_of_the_agent_is_not_written_to(client, hands, node, labels, written):
+    name = node["metadata"]["name"]
+    await client.patch(NODES, name, {"metadata": {"labels": {"seen": "true", **labels}}})
+    connection = hands.workloads.get(hands.subject.cluster)
+    await until(lambda: "seen" in (connection.nodes.get(Key("", name)) or node)["metadata"].get("labels", {}))
+    calls = []
+    connection.observer = calls.append
+    await hands.do(actions.EquipReclaim(name, node["metadata"]["uid"], ("idea",)))
+    assert [call.verb for call in calls if call.resource == "nodes"] == ["patch"] * written
