@@ -20,6 +20,7 @@ from service.act.events import EventRecorder
 from service.act.perform import Performer
 from service.alarm import Alarm
 from service.app import Component, Shared
+from service.decide.precedence import precedence_of
 from service.fence import Fence, NoFence, NotOursError
 from service.kube.discovery import BELIEVE_SECONDS, Discovery
 from service.kube.errors import KubeError
@@ -210,7 +211,9 @@ class Controller:
             self.queue.discard(change.key)
             self.reconciler.forget(change.key)
         else:
-            self.reconciler.echoes.heard(change.key, _version(change))
+            if change.happening is Happening.ADDED:
+                self.queue.add(change.key, priority=precedence_of(change.object))
+            self.reconciler.echoes.heard(change.key, str(change.version))
             if not self.fence.owns(change.key):
                 self._warmth.see(change.object)
 
@@ -224,7 +227,7 @@ class Controller:
         for suffix in (*SUFFIXES, ""):  # without one: a Machine that another operator made, see World.rival
             owner = Key(change.key.namespace, name.removesuffix(suffix))
             if name.endswith(suffix) and owner in self.watches.scheduled:
-                self.reconciler.echoes.heard(owner, _version(change))
+                self.reconciler.echoes.heard(owner, str(change.version))
 
     def _cluster_changed(self, change: Change) -> None:
         for key in self.watches.scheduled.keys_by("cluster", change.key.name):
@@ -316,11 +319,6 @@ class Controller:
 def _most_of_one(settings: Settings) -> int | None:
     """How many workers one namespace may take: always some are left for the others, if there are others."""
     return None if len(settings.namespaces) == 1 else max(1, settings.workers - max(1, settings.workers // 8))
-
-
-def _version(change: Change) -> str:
-    version: str = change.object["metadata"]["resourceVersion"]
-    return version
 
 
 def _count_restart(kind: str, reason: str) -> None:

@@ -3,13 +3,15 @@
 A replica watches everything, so that it can serve any shard at once, but works only on what is its own.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 
 from service import metrics
 from service.clock import Clock
+from service.decide.precedence import precedence_of
 from service.fence import Fence
+from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.runtime.queue import Queue
 from service.sharding import Shard, shard_number
@@ -31,7 +33,7 @@ class OwnQueue(Queue):
 class Ownership:
     """Which of all objects are in our care. `forget` is told which of them is not any more."""
 
-    def __init__(self, fence: Fence, queue: OwnQueue, everything: Iterable[Key], forget: Callable[[Key], None]) -> None:
+    def __init__(self, fence: Fence, queue: OwnQueue, everything: Informer, forget: Callable[[Key], None]) -> None:
         self._fence = fence
         self._queue = queue
         self._everything = everything
@@ -42,7 +44,8 @@ class Ownership:
     def acquired(self, shard: Shard) -> None:
         """Looks at every object of the shard: nobody knows what its last holder left undone."""
         for key in self._members(shard):
-            self._queue.add(key)
+            raw = self._everything.get(key)
+            self._queue.add(key, priority=precedence_of(raw) if raw else None)
 
     def lost(self, shard: Shard) -> None:
         """Lets go of every object of the shard."""

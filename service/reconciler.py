@@ -19,6 +19,7 @@ from service.decide.events import notices
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Delete, Notice, Plan, ReleaseFinalizer
+from service.decide.precedence import precedence
 from service.decide.report import premature, report, stuck
 from service.decide.sight import doubt
 from service.decide.situation import Situation
@@ -85,9 +86,16 @@ class Reconciler:
             self._queue.discard(key)
             self.forget(key)  # also what a pass took hold of that was under way when it went
             return "gone"
+        # Before anything can go wrong: a back-off must not reach beyond a boundary.
+        self._remind(key, subject.intent.next_boundary(self._clock.now()))
         world = await self._observe(subject)
+        if self._observer.is_superseded(subject):
+            # To look takes long if a workload cluster is slow: what was called off meanwhile must not be done.
+            self._queue.add(key)
+            return "unchanged"
         now = self._clock.now()
         plan = decide(subject.intent, world, now)
+        self._remind(key, plan.look_again_at)
         metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
         world, outcome = await self._performer.perform(subject, world, plan)
         try:
@@ -95,11 +103,10 @@ class Reconciler:
         except Unavailable as error:
             asked = timedelta(seconds=error.retry_after) if error.retry_after else None
             raise TroubleError(error.message, asked or _hurry(plan)) from error
-        self._look_again(key, subject, plan, outcome)
-        if _vanished(world, outcome):
-            self._queue.add(key)
-        elif world.unseen and plan.look_again_in is None:
-            raise TroubleError(doubt(world), None)
+        priority = precedence(subject.intent.priority, has_machine=bool(world.children))
+        self._remind(key, plan.look_again_at, priority)
+        self._look_again(key, plan, outcome)
+        self._look_for_what_nobody_tells(key, world, plan, outcome)
         return "changed" if outcome.done else "unchanged"
 
     async def _observe(self, subject: Subject) -> World:
@@ -155,9 +162,11 @@ class Reconciler:
         measure(before, plan, outcome, self._clock)
         self.on_reported(subject, after)
 
-    def _look_again(self, key: Key, subject: Subject, plan: Plan, outcome: Outcome) -> None:
-        if plan.look_again_at is not None:
-            self._queue.add(key, due=plan.look_again_at, priority=self._priority(subject, plan))
+    def _remind(self, key: Key, due: datetime | None, priority: int | None = None) -> None:
+        if due is not None:
+            self._queue.add(key, due=due, priority=priority)
+
+    def _look_again(self, key: Key, plan: Plan, outcome: Outcome) -> None:
         if plan.look_at_agent_in is not None:
             a_second = self._clock.real_seconds(timedelta(seconds=1))
             self._queue.add(key, due=self._clock.now() + plan.look_at_agent_in / a_second)
@@ -178,15 +187,18 @@ class Reconciler:
             pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
             self._queue.retry(key, after=pause.total_seconds())
 
+    def _look_for_what_nobody_tells(self, key: Key, world: World, plan: Plan, outcome: Outcome) -> None:
+        if _vanished(world, outcome):
+            self._queue.add(key)
+        elif world.unseen and plan.look_again_in is None:
+            raise TroubleError(doubt(world), None)
+        elif plan.try_again:
+            raise TroubleError(plan.message, None)
+
     def forget(self, key: Key) -> None:
         """A ScheduledMachine is gone, or somebody else's now."""
         self._conflicts.succeeded(key)
         self._observer.forget(key)
-
-    def _priority(self, subject: Subject, plan: Plan) -> int:
-        """Higher first when the next window opens, lower first when this one closes."""
-        closing = plan.look_again_at is not None and subject.intent.covers(self._clock.now())
-        return 255 - subject.intent.priority if closing else subject.intent.priority
 
 
 def _hurry(plan: Plan) -> timedelta | None:

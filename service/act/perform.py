@@ -7,6 +7,7 @@ Taints that a server refuses are the exception: nothing that comes after them ne
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, assert_never
 
 import structlog
@@ -142,7 +143,9 @@ class Performer:
             raise ChangedMeanwhile(gone.message) from gone
 
     async def _make_sure(self, subject: Subject, progress: Progress) -> None:
-        """Nothing is made for a ScheduledMachine that is gone: nobody would ever take it away."""
+        """Nothing is made for a ScheduledMachine that is gone, which nobody would ever take away, or edited since."""
+        if self._observer.is_superseded(subject):
+            raise ChangedMeanwhile("the ScheduledMachine was edited meanwhile")
         proven = any(isinstance(action, AddFinalizer | RecordShutdown) for action in progress.done)
         if proven or progress.world.children or not self.doubtful(subject.key):
             return
@@ -210,7 +213,7 @@ class Performer:
             case ApplyTaints():
                 await self._apply_taints(client, subject, action)
             case Evict(pods=pods):
-                progress.blockers += await _evict(client, pods)
+                progress.blockers += await _evict(client, pods, partial(self._observer.is_superseded, subject))
             case _:
                 assert_never(action)
 
@@ -264,18 +267,23 @@ def _uncordon(uid: str) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: None}}, "spec": {"unschedulable": None}}
 
 
-async def _evict(client: Client, pods: tuple[Pod, ...]) -> list[Blocker]:
-    """Asks for all of them, a few at a time; what a budget or a fault refuses is asked for again later."""
+async def _evict(client: Client, pods: tuple[Pod, ...], edited: Callable[[], bool]) -> list[Blocker]:
+    """Asks for all of them, a few at a time; what a budget or a fault refuses is asked for again later.
+
+    Once the ScheduledMachine was `edited`, the shutdown may have been called off: nobody else is moved then.
+    """
     slots, silence = asyncio.Semaphore(EVICTIONS_AT_ONCE), list[KubeError]()
 
     async def one(pod: Pod) -> Blocker | None:
         async with slots:
             # A server that does not answer would cost every further pod a time-out, and us the deadline.
-            return None if silence else await _evict_one(client, pod, silence)
+            return None if silence or edited() else await _evict_one(client, pod, silence)
 
     answers = await asyncio.gather(*(one(pod) for pod in pods))
     if silence:
         raise silence[0]
+    if edited():
+        raise ChangedMeanwhile("the ScheduledMachine was edited during the drain")
     return [answer for answer in answers if answer is not None]
 
 

@@ -10,6 +10,7 @@ import structlog
 from crds import names
 from service import metrics
 from service.decide.drain import must_leave
+from service.decide.equipment import is_labelled
 from service.decide.plan import ClearReclaimRequest, EquipReclaim, ForceDrain, StripReclaim
 from service.decide.world import Node, Pod
 from service.kube.client import PatchKind
@@ -100,8 +101,11 @@ async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio
 
 async def _equip(observer: Observer, subject: Subject, action: EquipReclaim) -> None:
     """The label first: where it is missing, there is nothing of ours to take away."""
-    label = {"labels": {names.LABEL_RECLAIM_AGENT: names.RECLAIM_AGENT_ENABLED}}
-    await _annotate(observer, subject, action.node, action.uid, label)
+    node = await observer.node_now(subject, action.node)
+    # Where it is there already, the answer would hold what others wrote last, and be taken for our own doing.
+    if node is None or node.uid != action.uid or not is_labelled(node):
+        label = {"labels": {names.LABEL_RECLAIM_AGENT: names.RECLAIM_AGENT_ENABLED}}
+        await _annotate(observer, subject, action.node, action.uid, label)
     name = config_name(action.node)
     owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
     body = {

@@ -49,7 +49,9 @@ def _foreign(s: Situation) -> Plan | None:
     found = in_the_way(s.world)
     if found is None:
         return None
-    return Plan(Phase.ERROR, found.reason, found.message, actions=uncordon(s.world), problem=True)
+    actions = uncordon(s.world)
+    # Only what carries our label is watched, and what belongs to others need not.
+    return Plan(Phase.ERROR, found.reason, found.message, actions, problem=True, try_again=True)
 
 
 def in_the_way(world: World) -> Failure | None:

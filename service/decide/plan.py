@@ -196,6 +196,8 @@ class Plan:
     """In the time of the schedule."""
     look_again_in: timedelta | None = None
     """In real time: for what cannot be watched, such as a budget that may allow an eviction later."""
+    try_again: bool = False
+    """Whether nothing tells when what is in the way is gone: it is looked for again, ever more rarely."""
     problem: bool = False
     """Whether somebody must mend something: said once in a Warning event."""
     shutdown: datetime | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from crds import names
 from crds.providers import ProviderPolicy
 from service.clock import Clock
 from service.decide import contracts, equipment
@@ -147,9 +148,12 @@ class Observer:
         return await self.resolve(child.api_version, child.kind)
 
     def absorbed(self, subject: Subject, world: World, role: Role, resource: Resource, raw: Raw) -> World:
-        """The world after a write of ours to a child."""
+        """The world after a write of ours to a child.
+
+        One without our label, such as somebody else's of the same name, is not watched: kept, it would never go again.
+        """
         informer = self._watches.informer_of(resource)
-        if informer is not None:
+        if informer is not None and names.LABEL_OWNER in (raw["metadata"].get("labels") or {}):
             informer.absorb(raw)
         self.on_written(subject.key, raw)
         return _having(world, subject, role, resource, raw)
@@ -185,6 +189,11 @@ class Observer:
         raw = await self._asked(informer, key)
         if raw is not None:
             informer.absorb(raw, notify=True)
+
+    def is_superseded(self, subject: Subject) -> bool:
+        """Whether something newer of the ScheduledMachine has been heard since it was read; asks nobody."""
+        known = self._watches.scheduled.version(subject.key)
+        return known is None or known > int(subject.resource_version)
 
     async def is_current(self, subject: Subject) -> bool:
         """Whether the ScheduledMachine is still as it was read; asks the API server."""

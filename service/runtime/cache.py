@@ -23,6 +23,8 @@ REMEMBER_SECONDS = 600.0
 _MOST_GRAVES = 100_000
 FOR_GOOD = sys.maxsize
 """Later than any version: nothing of such an object is believed any more."""
+UNTOLD = 0
+"""The version in which an object went that was found missing; no write has it, so that none is taken for its cause."""
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -41,12 +43,8 @@ class Change:
     happening: Happening
     key: Key
     object: Object
-    _before: bytes | None = None
-
-    @property
-    def before(self) -> Object | None:
-        """The object as it was before, if we knew it."""
-        return None if self._before is None else orjson.loads(self._before)
+    version: int
+    """The version that was heard of; the object is newer than that if an answer to a write of ours was quicker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +97,8 @@ class Cache:
         self._records: dict[Key, _Record] = {}
         self._terms: dict[tuple[str, str], set[Key]] = {}
         self._gone: dict[str, tuple[float, int]] = {}
+        self._ahead: dict[Key, set[int]] = {}
+        """Versions that came as answers to our own requests and that the watch has yet to tell of."""
         self._listeners: list[Callable[[Change], None]] = []
 
     def __len__(self) -> int:
@@ -120,6 +120,11 @@ class Cache:
         record = self._records.get(key)
         return None if record is None else record.uid
 
+    def version(self, key: Key) -> int | None:
+        """The version of the object of that name."""
+        record = self._records.get(key)
+        return None if record is None else record.version
+
     def keys_by(self, index: str, value: str) -> frozenset[Key]:
         """Keys of the objects that have `value` in an index."""
         if index not in self._indexes:
@@ -137,7 +142,8 @@ class Cache:
     def absorb(self, raw: Object, *, notify: bool = False) -> bool:
         """Takes in the answer to a write of ours, which is cut down in place; whether it was news.
 
-        Listeners are not told of what we did ourselves, unless asked for; the watch's echo is no news either.
+        Listeners are not told of what we did ourselves, unless asked for; the watch's echo is no news either. But an
+        answer may hold what others wrote just before: they are told of that when the watch comes to it.
         """
         return self._store(raw, notify=notify)
 
@@ -167,7 +173,7 @@ class Cache:
         if record is None or record.uid != uid:
             return False  # known already, or the name has a new owner
         self._drop(key, record)
-        self._notify(Change(Happening.DELETED, key, self._slim(raw), record.packed))
+        self._notify(Change(Happening.DELETED, key, self._slim(raw), version))
         return True
 
     def keep_only(self, seen: set[Key], listed_at: int) -> None:
@@ -177,12 +183,13 @@ class Cache:
             if key not in seen and record.version <= listed_at:
                 self._bury(record.uid, listed_at)
                 self._drop(key, record)
-                self._notify(Change(Happening.DELETED, key, record.unpack(), record.packed))
+                self._notify(Change(Happening.DELETED, key, record.unpack(), UNTOLD))
 
     def forget_versions(self) -> None:
         """The server's history went back (restored from a backup): from here on its word counts, old or not."""
         self.newest = 0
         self._gone.clear()
+        self._ahead.clear()
         for key, record in self._records.items():
             self._records[key] = _Record(record.uid, -1, record.packed, record.terms)
 
@@ -190,7 +197,11 @@ class Cache:
         key, uid, version = _identity(raw)
         self.newest = max(self.newest, version)
         old = self._records.get(key)
-        if self._is_gone(uid, version) or (old is not None and old.version >= version):
+        if self._is_gone(uid, version):
+            return False
+        if old is not None and old.version >= version:
+            if notify and old.uid == uid and self._was_overtaken(key, version):
+                self._notify(Change(Happening.CHANGED, key, old.unpack(), version))
             return False
         trimmed, record = self._pack(raw, uid, version)
         if old is not None and old.uid != uid:
@@ -199,10 +210,23 @@ class Cache:
         self._account(len(record.packed) - (len(old.packed) if old else 0))
         self._records[key] = record
         self._reindex(key, old.terms if old else (), record.terms)
-        if notify and not (old and _same(old, trimmed)):
-            before = old.packed if old else None
-            self._notify(Change(Happening.CHANGED if old else Happening.ADDED, key, trimmed, before))
+        if not notify:
+            self._ahead.setdefault(key, set()).add(version)
+            return True
+        self._ahead.pop(key, None)
+        if not (old and _same(old, trimmed)):
+            self._notify(Change(Happening.CHANGED if old else Happening.ADDED, key, trimmed, version))
         return True
+
+    def _was_overtaken(self, key: Key, version: int) -> bool:
+        """Whether others wrote what the watch tells of, and only an answer to us was quicker; else it is an echo."""
+        ahead = self._ahead.get(key)
+        if ahead is None or version not in ahead:
+            return ahead is not None
+        ahead.discard(version)
+        if not ahead:
+            del self._ahead[key]
+        return False
 
     def _pack(self, raw: Object, uid: str, version: int) -> tuple[Object, _Record]:
         with well_formed():
@@ -223,7 +247,7 @@ class Cache:
         self._bury(old.uid, FOR_GOOD)
         self._drop(key, old)
         if notify:
-            self._notify(Change(Happening.DELETED, key, old.unpack(), old.packed))
+            self._notify(Change(Happening.DELETED, key, old.unpack(), UNTOLD))
 
     def _account(self, size: int) -> None:
         if self._budget is not None and self._bytes + size > self._budget:
@@ -232,6 +256,7 @@ class Cache:
 
     def _drop(self, key: Key, record: _Record) -> None:
         del self._records[key]
+        self._ahead.pop(key, None)
         self._bytes -= len(record.packed)
         self._reindex(key, record.terms, ())
 

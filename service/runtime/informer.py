@@ -96,6 +96,11 @@ class Informer:
         cache = self._cache(key.namespace)
         return cache.get(key) if cache else None
 
+    def version(self, key: Key) -> int | None:
+        """The version of the object of that name."""
+        cache = self._cache(key.namespace)
+        return cache.version(key) if cache else None
+
     def absorb(self, raw: dict[str, Any], *, notify: bool = False) -> None:
         """Takes in the answer to a request of ours; `notify` if it may tell of what others did."""
         cache = self._cache(raw["metadata"].get("namespace", ""))

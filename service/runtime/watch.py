@@ -138,6 +138,8 @@ class Reflector:
         self._following_since = time.monotonic()
         async with aclosing(self._source.follow(str(self._position), self._healthy)) as events:
             async for event in events:
+                if self._position is None:
+                    return  # told to start over, and this is still from where we were
                 self._position = self._take(event)
         if not self._was_steady():
             raise Unavailable("the watch ended as soon as it began")
@@ -195,7 +197,7 @@ class Reflector:
                 self._cache.upsert(event.object)
             case "DELETED":
                 self._cache.remove(event.object)
-            case "BOOKMARK" if self._position is not None and version < self._position:
+            case "BOOKMARK" if version < self.position:
                 raise Expired("the server's history went back")
         return version
 

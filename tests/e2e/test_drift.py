@@ -66,8 +66,8 @@ async def test_a_provider_spec_that_somebody_changed_is_reported_and_left_alone(
     assert (await op.read(HOSTS, "worker-infra"))["spec"]["port"] == 2222
 
 
-@pytest.mark.parametrize("end", CHILDREN)
-async def test_a_foreign_object_of_the_same_name_is_never_adopted_or_deleted(op: Operator, end: str) -> None:
+async def foreign(op: Operator, end: str) -> Raw:
+    """Somebody else's object under a name that we need."""
     resource = CHILDREN[end]
     refs = {
         "clusterName": "demo",
@@ -75,7 +75,12 @@ async def test_a_foreign_object_of_the_same_name_is_never_adopted_or_deleted(op:
         "infrastructureRef": {"apiGroup": HOSTS.group, "kind": HOSTS.kind, "name": "none"},
     }
     theirs = {**resource.envelope(), "metadata": {"name": f"worker-{end}"}, "spec": refs if end == "machine" else {}}
-    theirs = await op.client.create(resource, theirs, namespace=op.namespace, field_manager="somebody")
+    return await op.client.create(resource, theirs, namespace=op.namespace, field_manager="somebody")
+
+
+@pytest.mark.parametrize("end", CHILDREN)
+async def test_a_foreign_object_of_the_same_name_is_never_adopted_or_deleted(op: Operator, end: str) -> None:
+    theirs = await foreign(op, end)
     await op.apply(machine())
     status = await op.phase("worker", "Error", "ForeignObject")
     assert says(status, "ReferencesValid", "False", "ForeignObject")
@@ -84,10 +89,26 @@ async def test_a_foreign_object_of_the_same_name_is_never_adopted_or_deleted(op:
 
     await op.delete("worker")
     await op.gone("worker")
-    seen = await op.read(resource, f"worker-{end}")
+    seen = await op.read(CHILDREN[end], f"worker-{end}")
     assert seen["metadata"]["uid"] == theirs["metadata"]["uid"]
     assert "deletionTimestamp" not in seen["metadata"]
     assert not any(kind == names.KIND for kind, _ in owners(seen))
+
+
+@pytest.mark.parametrize("end", CHILDREN)
+async def test_a_foreign_object_that_goes_makes_way(op: Operator, end: str) -> None:
+    await foreign(op, end)
+    await op.apply(machine())
+    await op.phase("worker", "Error", "ForeignObject")
+    await op.edit_spec("worker", priority=60)
+    await op.until("worker", lambda status: status["observedGeneration"] == 2)
+    await op.at_rest()
+
+    await op.remove(CHILDREN[end], f"worker-{end}")
+    await op.absent(CHILDREN[end], f"worker-{end}")
+    op.controller.queue.hasten(0.1)  # nobody tells when it went: it would be found out by the back-off
+    await op.ready("worker")
+    assert (await op.events("worker"))["ForeignObject"] == 1
 
 
 async def test_a_failed_machine_is_an_error_with_its_message_and_replaced_when_the_spec_is_edited(op: Operator) -> None:

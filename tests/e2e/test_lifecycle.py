@@ -1,5 +1,6 @@
 """The rules of DESIGN 1.3 in their order, from creation to removal, on Cluster API's own controllers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from crds import names
 from local import clusters
 from local.crds import apply as install
 from local.provider.kinds import CLUSTERS, HOSTS, MACHINES
+from service.kube.client import Client
 from service.kube.resource import Resource
-from tests.e2e.manifests import MONDAY_NINE, SIX, is_soon_after, machine, says
-from tests.e2e.operator import Operator
+from tests.e2e.manifests import EIGHT, MONDAY_NINE, NINE, SIX, is_soon_after, machine, says
+from tests.e2e.operator import Operator, operating
 from tests.e2e.scenes import back_in_service, being_deleted, shutting_down
 from tests.e2e.workload import WorkloadSide
 
@@ -236,3 +238,33 @@ async def test_edits_of_the_provider_specs_apply_at_the_next_creation_and_others
     op.clock.move_to(MONDAY_NINE)
     assert says(await op.ready("worker"), "UpToDate", "True")
     assert (await op.read(HOSTS, "worker-infra"))["spec"]["port"] == 2222
+
+
+# Priority
+
+
+async def test_higher_priorities_come_first_and_lower_ones_leave_first_also_after_a_start(
+    management: Client, namespace: str
+) -> None:
+    """They become due while nobody is there, so that all of them are when somebody is."""
+    priorities = {"usual": 50, "high": 200, "low": 0}
+    async with operating(management, namespace, EIGHT) as op:
+        for name, priority in priorities.items():
+            await op.apply(machine(name, priority=priority))
+        for name in priorities:
+            await op.phase(name, "Inactive")
+    async with operating(management, namespace, NINE, workers=1) as op:
+        for name in priorities:
+            await op.ready(name)
+        assert await in_order(op, priorities, "MachineCreated") == ["high", "usual", "low"]
+    async with operating(management, namespace, SIX, workers=1) as op:
+        for name in priorities:
+            await op.phase(name, "Inactive")
+        assert await in_order(op, priorities, "ShutdownStarted") == ["low", "usual", "high"]
+
+
+async def in_order(op: Operator, those: Iterable[str], reason: str) -> list[str]:
+    """Who was told of something when."""
+    told = {name: await op.event_objects(name) for name in those}
+    times = {name: event["eventTime"] for name in told for event in told[name] if event["reason"] == reason}
+    return sorted(times, key=lambda name: times[name])

@@ -65,6 +65,8 @@ class Hands:
         raw["metadata"] |= {"namespace": namespace, "uid": "my-uid", "resourceVersion": "1"}
         key = Key(namespace, "desk")
         self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
+        self.heard = watches.scheduled
+        self.heard.absorb(raw)
 
     async def do(self, *planned):
         _, outcome = await self.performer.perform(
@@ -299,6 +301,8 @@ async def stored(small_cluster, client, hands, namespace):
     await apply(client, custom_resource_definition())
     raw = await client.create(SCHEDULED_MACHINES, machine("desk", infrastructure={"address": "a"}), namespace=namespace)
     hands.subject.raw = raw
+    hands.heard.absorb_deletion(hands.subject.key, "my-uid")
+    hands.heard.absorb(raw)
     hands.performer.doubtful = lambda _: True
     yield hands
     with suppress(NotFound):
@@ -333,6 +337,15 @@ async def test_what_was_edited_unheard_is_thought_over_first(client, stored, nam
     assert not await exists(client, namespace)
     seen = stored.performer._observer.subject(stored.subject.key)
     assert seen.resource_version == edited["metadata"]["resourceVersion"], "the next look starts from there"
+
+
+async def test_nothing_more_is_made_for_what_was_heard_to_be_edited_meanwhile(client, stored, namespace):
+    stored.performer.doubtful = lambda _: False
+    off = {"spec": {"schedule": {"enabled": False}}}
+    stored.heard.absorb(await client.patch(SCHEDULED_MACHINES, "desk", off, namespace=namespace), notify=True)
+    outcome = await create_for(stored, namespace)
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert not await exists(client, namespace)
 
 
 async def test_another_scheduled_machine_of_the_same_name_is_not_taken_for_ours(client, stored, namespace):
@@ -415,6 +428,23 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
     assert len(asked) <= perform.EVICTIONS_AT_ONCE
 
 
+async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(hands, namespace, monkeypatch):
+    asked = []
+
+    async def edit(_resource, name, *_args, **_options):
+        asked.append(name)
+        later = {**hands.subject.raw, "metadata": {**hands.subject.raw["metadata"], "resourceVersion": "2"}}
+        hands.heard.absorb(later, notify=True)
+        return {}
+
+    connection = hands.workloads.get(hands.subject.cluster)
+    monkeypatch.setattr(connection.client(), "create_subresource", edit)
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    outcome = await hands.do(actions.Evict(pods=pods))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert len(asked) <= perform.EVICTIONS_AT_ONCE
+
+
 # Emergencies
 
 
@@ -479,3 +509,15 @@ async def test_what_does_not_answer_is_given_up_when_the_time_is_up(hands, node,
     async with asyncio.timeout(10):
         outcome = await hands.do(force_drain(node))
     assert (outcome.did(actions.ForceDrain), outcome.trouble) == (True, None)
+
+
+@pytest.mark.parametrize(("labels", "written"), [({}, 1), ({names.LABEL_RECLAIM_AGENT: "enabled"}, 0)])
+async def test_a_node_that_has_the_label_of_the_agent_is_not_written_to(client, hands, node, labels, written):
+    name = node["metadata"]["name"]
+    await client.patch(NODES, name, {"metadata": {"labels": {"seen": "true", **labels}}})
+    connection = hands.workloads.get(hands.subject.cluster)
+    await until(lambda: "seen" in (connection.nodes.get(Key("", name)) or node)["metadata"].get("labels", {}))
+    calls = []
+    connection.observer = calls.append
+    await hands.do(actions.EquipReclaim(name, node["metadata"]["uid"], ("idea",)))
+    assert [call.verb for call in calls if call.resource == "nodes"] == ["patch"] * written

@@ -48,6 +48,9 @@ class Cache:
     def get(self, key):
         return self.objects.get(key)
 
+    def absorb(self, raw):
+        self.objects[Key("team", raw["metadata"]["name"])] = raw
+
 
 def cache_of(api_version, kind, *objects):
     group, _, version = api_version.partition("/")
@@ -90,12 +93,15 @@ class Scene:
         self.asked.append((resource.version, name))
         raise self.answer
 
+    def informer_of(self, _resource):
+        return self.capi.machines
+
     async def world(self):
         workloads = SimpleNamespace(release=lambda _: None, hold=lambda *_: SimpleNamespace(settled=asyncio.Event()))
         self.scheduled = SimpleNamespace(get=lambda _: self.raw)
-        observer = Observer(self, self, workloads, DEFAULT_POLICY, ManualClock(MORNING))
-        self.subject = observer.subject(KEY)
-        return await observer.observe(self.subject)
+        self.observer = Observer(self, self, workloads, DEFAULT_POLICY, ManualClock(MORNING))
+        self.subject = self.observer.subject(KEY)
+        return await self.observer.observe(self.subject)
 
 
 def decide_in(scene, world, now):
@@ -214,3 +220,14 @@ async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_
     scene.answer = NO_SUCH_OBJECT
     world = await scene.world()
     assert (world.infrastructure, world.unseen) == (None, {})
+
+
+@pytest.mark.parametrize(("labels", "kept"), [({names.LABEL_OWNER: "desk"}, True), ({}, False), (None, False)])
+async def test_what_the_watch_will_not_tell_of_is_seen_once_and_not_kept(scene, labels, kept):
+    world = await scene.world()
+    scene.capi.machines.objects.clear()
+    raw = child(Role.MACHINE)
+    raw["metadata"] |= {"labels": labels, "uid": "another", "ownerReferences": []}
+    seen = scene.observer.absorbed(scene.subject, world, Role.MACHINE, MACHINES, raw)
+    assert seen.foreign
+    assert bool(scene.capi.machines.objects) is kept

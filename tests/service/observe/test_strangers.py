@@ -30,11 +30,11 @@ def node(requested="true", uid="u-1"):
     ],
 )
 def test_a_node_asks_with_one_word_for_as_long_as_it_is_there(happening, text, asks):
-    assert asks_back(Change(happening, Key("", "node-7"), node(text))) is asks
+    assert asks_back(Change(happening, Key("", "node-7"), node(text), 7)) is asks
 
 
 def test_a_node_without_annotations_asks_for_nothing():
-    assert not asks_back(Change(Happening.ADDED, Key("", "n"), {"metadata": {"name": "n"}}))
+    assert not asks_back(Change(Happening.ADDED, Key("", "n"), {"metadata": {"name": "n"}}, 7))
 
 
 def test_a_node_of_nobody_is_told_once():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.kube.errors import Unavailable
-from service.runtime.cache import REMEMBER_SECONDS, Cache, Happening
+from service.runtime.cache import REMEMBER_SECONDS, UNTOLD, Cache, Happening
 from service.runtime.key import Key
 
 KEY = Key("a", "x")
@@ -38,7 +38,6 @@ def test_an_object_is_added_changed_and_deleted(cache, heard):
     cache.upsert(thing(2, phase="new"))
     cache.remove(thing(3))
     assert happenings(heard) == [Happening.ADDED, Happening.CHANGED, Happening.DELETED]
-    assert heard[1].before == thing(1)
     assert cache.get(KEY) is None
 
 
@@ -76,6 +75,44 @@ def test_an_event_older_than_our_write_is_ignored(cache):
     cache.absorb(thing(5, phase="ours"))
     cache.upsert(thing(4, phase="stale"))
     assert cache.get(KEY)["phase"] == "ours"
+
+
+def test_what_others_wrote_just_before_us_is_told_although_our_answer_was_quicker(cache, heard):
+    cache.upsert(thing(1))
+    cache.absorb(thing(5, theirs=True, ours=True))
+    cache.upsert(thing(4, theirs=True))
+    cache.upsert(thing(5, theirs=True, ours=True))
+    assert [(change.happening, change.version) for change in heard[1:]] == [(Happening.CHANGED, 4)]
+    assert heard[1].object == thing(5, theirs=True, ours=True)
+    assert cache._ahead == {}
+
+
+def test_of_two_writes_of_ours_neither_echo_is_news(cache, heard):
+    cache.absorb(thing(5))
+    cache.absorb(thing(7, more=True))
+    cache.upsert(thing(5))
+    cache.upsert(thing(6))
+    cache.upsert(thing(7, more=True))
+    assert [change.version for change in heard] == [6]
+    assert cache._ahead == {}
+
+
+def test_what_we_asked_for_after_a_lost_answer_is_told_from_its_creation_on(cache, heard):
+    cache.absorb(thing(6, running=True))  # created by us in 4, and found when we tried again
+    cache.upsert(thing(4))
+    assert [change.object for change in heard] == [thing(6, running=True)]
+
+
+def test_nothing_is_remembered_of_writes_to_what_is_gone(cache):
+    cache.absorb(thing(5))
+    cache.remove(thing(6))
+    assert cache._ahead == {}
+
+
+def test_that_an_object_is_missing_is_never_taken_for_the_echo_of_our_last_write(cache, heard):
+    cache.absorb(thing(5))
+    cache.keep_only(set(), listed_at=9)
+    assert [(change.happening, change.version) for change in heard] == [(Happening.DELETED, UNTOLD)]
 
 
 def test_versions_are_compared_as_numbers(cache):
@@ -210,14 +247,14 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
         if step == "write":
             uid += 0 if alive else 1
             alive = True
-            history.append(("write", thing(version, uid=f"u{uid}")))
+            history.append(("write", thing(version, uid=f"u{uid}", written=version)))
         elif alive:
             alive = False
             history.append(("delete", thing(version, uid=f"u{uid}")))
     echoes = [raw for kind, raw in history if kind == "write" and data.draw(st.booleans())]
     moments = sorted(data.draw(st.integers(0, len(history))) for _ in echoes)
-    cache = Cache()
-    newest_seen = 0
+    cache, heard, newest_seen = Cache(), [], 0
+    cache.listen(heard.append)
     for position, (kind, raw) in enumerate([*history, (None, None)]):
         for _, echo in ((m, e) for m, e in zip(moments, echoes, strict=True) if m == position):
             cache.absorb(dict(echo))
@@ -231,6 +268,14 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
     assert (KEY in cache) == (last_kind == "write")
     if last_kind == "write":
         assert cache.get(KEY) == last
+        theirs = {
+            raw["written"] for kind, raw in history if kind == "write" and raw not in echoes and _same_uid(raw, last)
+        }
+        assert theirs <= {change.version for change in heard}, "what others wrote is told, whoever was quicker"
+
+
+def _same_uid(one, other):
+    return one["metadata"]["uid"] == other["metadata"]["uid"]
 
 
 def _never_back(cache, newest_seen):

@@ -263,3 +263,18 @@ async def test_starting_over_lists_again_and_believes_lower_versions():
     reflector.start_over()
     async with running(reflector.run()):
         await until(lambda: names(cache) == ["y"])
+
+
+async def test_what_was_still_under_way_when_starting_over_is_not_believed():
+    class Moving(Script):
+        async def follow(self, version, on_open):
+            async for event in super().follow(version, on_open):
+                if len(self.followed) == 1:
+                    reflector.start_over()
+                yield event
+
+    script = Moving(lists=[page(1000, "x"), page(7, "y")], watches=[[added("z", 1001), added("z", 1002)]])
+    reflector, cache = reflect(script)
+    async with running(reflector.run()):
+        await until(lambda: len(script.followed) == 2)
+    assert (script.followed, names(cache)) == (["1000", "7"], ["y"])
