@@ -34,6 +34,7 @@ from service.decide.plan import (
     RecordShutdown,
 )
 from service.decide.reclaim import carries_old_request
+from service.decide.replacement import REMEDIATION_PAUSE
 from service.decide.sight import unsaid
 from service.decide.situation import Situation
 from service.decide.taints import owned_taints
@@ -64,7 +65,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         shutdown_started_at=_shutdown(before, plan, outcome),
         reclaim=_reclaim(s, plan, outcome),
         last_reclaim=_last_reclaim(s, plan),
-        remediation=None if plan.phase is Phase.INACTIVE else _remediation(before, outcome),
+        remediation=_remediation(s, plan, outcome),
         observed_generation=world.me.generation,
     )
 
@@ -113,9 +114,15 @@ def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> d
     return plan.shutdown if all(action in outcome.done for action in planned) else before.shutdown_started_at
 
 
-def _remediation(before: ScheduledMachineStatus, outcome: Outcome) -> Remediation | None:
-    done = next((action for action in outcome.done if isinstance(action, RecordRemediation)), None)
-    return Remediation(count=done.count, at=done.at, machine_uid=done.machine_uid) if done else before.remediation
+def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | None:
+    """The count begins anew with the next window; the shortest pause holds across windows too."""
+    action = next((action for action in outcome.done if isinstance(action, RecordRemediation)), None)
+    if action is not None:
+        return Remediation(count=action.count, at=action.at, machine_uid=action.machine_uid)
+    known = s.world.status.remediation
+    if known is None or plan.phase is not Phase.INACTIVE:
+        return known
+    return known.model_copy(update={"count": 1}) if s.now < known.at + REMEDIATION_PAUSE else None
 
 
 def _is_new(world: World) -> bool:

@@ -242,6 +242,12 @@ def test_replacements_are_counted_within_a_window():
     assert reported(world(status=status(remediation=counted)), EVENING).remediation is None
 
 
+def test_that_a_replacement_was_just_made_is_remembered_into_the_next_window():
+    just_now = Remediation(count=4, at=EVENING - timedelta(minutes=9))
+    told = reported(world(status=status(remediation=just_now)), EVENING).remediation
+    assert told == Remediation(count=1, at=just_now.at)
+
+
 def test_a_reclaim_is_kept():
     kept = Reclaim(requested_at=MORNING, reason="java", node="node-7", machine_uid="x", disabled_at=MORNING)
     assert reported(world(status=status(reclaim=kept)), EVENING).reclaim == kept
