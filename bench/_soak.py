@@ -200,6 +200,7 @@ class Soak:
         before = set[tuple[Key, str]]()
         for _ in range(int(SETTLE_SECONDS / LOOK_EVERY)):
             await asyncio.sleep(LOOK_EVERY)
+            self.fleet.revive()
             self._look_once()
             before = before & self._wrong.keys() if before else set(self._wrong)
             if not before:
@@ -214,6 +215,7 @@ class Soak:
         deadline = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < deadline:
             await asyncio.sleep(LOOK_EVERY)
+            self.fleet.revive()
             orphans = [key.name for one in self._children.values() for key in one if not key.name.startswith(FOREIGN)]
             if not len(self._scheduled) and not orphans:
                 return

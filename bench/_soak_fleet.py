@@ -47,7 +47,7 @@ class Fleet:
         """Follows the memory of the first."""
         started = time.monotonic()
         while True:
-            self._revive()
+            self.revive()
             pid = self.replicas[0].pid
             if pid is not None:
                 self._result.memory.append((time.monotonic() - started, _proc.resident(pid)))
@@ -68,7 +68,7 @@ class Fleet:
             self._up.add(replica.name)
         return replica.name in self._up
 
-    def _revive(self) -> None:
+    def revive(self) -> None:
         """Does as Kubernetes does for a replica that ended itself, as it must if it was held up in mid-write."""
         for number, replica in enumerate(self.replicas):
             if replica.exit_code is None:

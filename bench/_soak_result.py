@@ -4,8 +4,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bench._bars import quantile
+from service.runtime.cache import REMEMBER_SECONDS
 
 WARM_UP = 30.0
+FULL = REMEMBER_SECONDS
+"""Until then memory grows by design: so long it is remembered which objects were deleted."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,12 @@ class Result:
 
     @property
     def slope(self) -> float | None:
-        """MB an hour by least squares, after the first half minute; None if there is too little to tell."""
-        points = [(at, size) for at, size in self.memory if at >= WARM_UP]
+        """MB an hour by least squares; of a long run its later part, when all that has a limit has reached it.
+
+        None if there is too little to tell.
+        """
+        lasted = self.memory[-1][0] if self.memory else 0.0
+        points = [(at, size) for at, size in self.memory if at >= (FULL if lasted >= 2 * FULL else WARM_UP)]
         if len(points) < 6:
             return None
         mean_at, mean = sum(at for at, _ in points) / len(points), sum(size for _, size in points) / len(points)
