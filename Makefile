@@ -73,8 +73,13 @@ bench: binaries ## Run the benchmarks and print their figures
 	$(BIN)/python -m "$${name//\//.}" || failed=1; done; exit $$failed
 
 .PHONY: chaos
-chaos: binaries ## Let every write meet every fault, and write the table in docs/reliability.md; ARGS="--only shutdown" for less
+chaos: binaries ## Let every write meet every fault, and stop replicas a hundred times; writes the table in docs/reliability.md
 	@$(BIN)/python -m tests.chaos $(ARGS)
+	@if [ -z "$(ARGS)" ]; then FENCING_RUNS=100 $(BIN)/python -m pytest -q tests/integration/test_fencing.py; fi
+
+.PHONY: soak
+soak: binaries ## Keep three replicas busy for three minutes and kill them now and then; MINUTES=30 for longer
+	@SOAK_MINUTES=$(or $(MINUTES),3) $(BIN)/python -m pytest -q -s tests/integration/test_soak.py
 
 .PHONY: sbom
 sbom: ## List what the image contains, as CycloneDX, in dist/5spot.cdx.json

@@ -1,9 +1,10 @@
 """A herd: ScheduledMachines whose window opens at the same instant, against a bare client doing the same writes."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from bench._proc import Spent, Stopwatch
@@ -63,6 +64,21 @@ async def prepare(client: Client, namespace: str, objects: int) -> list[Raw]:
     """A namespace with a Cluster and the herd in it."""
     await home(client, namespace)
     return await store(client, namespace, [scheduled_machine(number) for number in range(objects)])
+
+
+class Margin:
+    """Measures how long storing a herd takes: the operator needs about as long to look at it for the first time."""
+
+    START_SECONDS = 30.0
+
+    def __init__(self, at_least: float) -> None:
+        self._at_least = at_least
+        self._began = time.monotonic()
+
+    def until_opening(self) -> timedelta:
+        """How long before its window opens a herd is shown to the operator, so that all of it is at rest by then."""
+        spent = time.monotonic() - self._began
+        return timedelta(seconds=max(self._at_least, self.START_SECONDS + 2 * spent))
 
 
 async def home(client: Client, namespace: str) -> None:

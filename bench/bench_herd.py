@@ -84,6 +84,11 @@ async def grow(cluster: Cluster, objects: int, bars: Bars) -> None:
     bars.at_most(f"{LARGE * objects} objects against {objects}", growth, MOST_GROWTH, " times")
 
 
+async def compare_large(cluster: Cluster, objects: int) -> None:
+    """For comparison only, as it is done once: the side that comes second meets a server that stores more."""
+    await one_round(cluster, objects, 0)
+
+
 async def alone(cluster: Cluster, objects: int, space: str) -> Spent:
     stopwatch = Stopwatch([server.pid for server in cluster.servers if server.pid])
     async with cluster.client() as client:
@@ -104,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objects", type=int, default=1000, help="size of the herd (default 1000)")
     parser.add_argument("--runs", type=int, default=5, help="how many times both sides take turns (default 5)")
-    parser.add_argument("--scale", action="store_true", help=f"only compare with a herd {LARGE} times as large")
+    parser.add_argument("--scale", action="store_true", help=f"only what concerns a herd {LARGE} times as large")
     args = parser.parse_args()
     bars = Bars()
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
@@ -114,6 +119,7 @@ def main() -> None:
         if not args.scale:
             on_fresh_servers(lambda cluster: compare(cluster, args.objects, args.runs, bars))
         on_fresh_servers(lambda cluster: grow(cluster, args.objects, bars))
+        on_fresh_servers(lambda cluster: compare_large(cluster, LARGE * args.objects))
     bars.settle()
 
 

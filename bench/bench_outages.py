@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 
 import uvloop
@@ -94,9 +93,10 @@ async def one_round(plane: Plane, line: Proxy, number: int, outage: Outage, args
     """One herd with one outage."""
     tenants, own, port = f"outage-{number}", f"own-{number}", ANY_PORTS.pick()
     async with plane.cluster.client() as client:
+        margin = herd.Margin(args.margin)
         await herd.prepare(client, tenants, args.objects)
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": own}})
-        clock = SimulatedClock.starting(herd.OPENS - timedelta(seconds=args.margin))
+        clock = SimulatedClock.starting(herd.OPENS - margin.until_opening())
         detour = [f"--kubeconfig={detoured(plane, line)}"] if outage is fail_requests else []
         crew = Crew(plane.cluster, plane.keeper, tenants, own, clock, 1, (f"--metrics-port={port}", *detour))
         replica = crew.replica(0)
@@ -186,7 +186,9 @@ async def run(plane: Plane, args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objects", type=int, default=1000, help="size of the herd (default 1000)")
-    parser.add_argument("--margin", type=float, default=60.0, help="seconds until the window opens (default 60)")
+    parser.add_argument(
+        "--margin", type=float, default=60.0, help="seconds until the window opens, at least (default 60)"
+    )
     args = parser.parse_args()
     with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(plane, args))

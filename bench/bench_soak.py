@@ -24,8 +24,6 @@ async def run(plane: Plane, settings: Settings) -> None:
     bars = Bars()
     print(f"{settings.seconds / 60:g} minutes, {settings.objects} objects, {settings.replicas} replicas")
     print(result.described())
-    first, last = result.memory[0][1], result.memory[-1][1]
-    print(f"memory of the replica that was never killed: {first:.0f} MB at first, {last:.0f} MB at the end")
     bars.at_most("longest in the wrong state", max(result.late, default=0.0), MOST_FORGOTTEN, " s", firm=False)
     if result.slope is not None:
         bars.at_most("memory slope", result.slope, MOST_SLOPE, " MB an hour", firm=settings.seconds >= 1200)

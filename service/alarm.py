@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from typing import Final
 
 EXIT_CODE: Final = int(signal.SIGALRM)
@@ -19,6 +20,7 @@ EXIT_CODE: Final = int(signal.SIGALRM)
 _ABSOLUTE: Final = 1
 _TO_THREAD: Final = 4
 _EVENT_BYTES: Final = 64
+_NEVER: Final = 0.0
 
 
 class _TimeSpec(ctypes.Structure):
@@ -46,6 +48,7 @@ class Alarm:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._timer = ctypes.c_void_p()
         self._armed = math.inf
+        self._watched: deque[float] = deque()
         # A handler, though the default would end us too: process 1 of a container is spared the default. And one in C,
         # as Python's own would only take note of the signal.
         self._libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
@@ -57,17 +60,21 @@ class Alarm:
         self._check(made)
 
     def watch(self, at: float) -> None:
-        """Ends the process at that instant, unless the loop gets to its next round: by then, all writes have left."""
-        if self._armed == math.inf:
-            asyncio.get_running_loop().call_soon(self.disarm)
-        if at < self._armed:
-            self._armed = at
-            self._set(at)
+        """Ends the process at that instant, unless the loop gets to its next round: by then, the write has left."""
+        self._watched.append(at)
+        asyncio.get_running_loop().call_soon(self._left)
+        self._arm()
 
-    def disarm(self) -> None:
-        """Ends nothing."""
-        self._armed = math.inf
-        self._set(0.0)
+    def _left(self) -> None:
+        """The oldest write has left; younger ones may not have: they were allowed in the very round that begins now."""
+        self._watched.popleft()
+        self._arm()
+
+    def _arm(self) -> None:
+        at = min(self._watched, default=math.inf)
+        if at != self._armed:
+            self._armed = at
+            self._set(at if at < math.inf else _NEVER)
 
     def _set(self, at: float) -> None:
         setting = _TimerSpec(_TimeSpec(0, 0), _TimeSpec(int(at), int(at % 1 * 1e9)))

@@ -35,14 +35,18 @@ class Shard:
         return cls(int(found[1]), int(found[2])) if found else None
 
 
-@lru_cache(_REMEMBERED)
 def shard_number(namespace: str, name: str, count: int) -> int:
     """The shard of an object, by rendezvous: the one that scores highest for its name.
 
     One more shard takes over only the objects for which it scores highest: about one in `count + 1`.
     """
+    return _highest(namespace, name, count) if count > 1 else 0
+
+
+@lru_cache(_REMEMBERED)
+def _highest(namespace: str, name: str, count: int) -> int:
     key = f"{namespace}/{name}".encode()
-    return max(range(count), key=lambda number: _score(number, key)) if count > 1 else 0
+    return max(range(count), key=lambda number: _score(number, key))
 
 
 def _score(number: int, key: bytes) -> bytes:

@@ -22,6 +22,8 @@ BELIEVE_SECONDS = 5.0
 # while of a change is asked again.
 SETTLING_SECONDS = 15.0
 BELIEVE_WHILE_SETTLING_SECONDS = 0.2
+MOST_REMEMBERED = 256
+"""Tenants choose the versions that we ask about, and nearly all of those they could choose are not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class Discovery:
         async with asking:  # of a thousand who ask at once, one asks the server
             table = self._tables.get(api_version)
             if table is None or not self._believable(api_version, table, kind):
-                table = self._tables[api_version] = await self._ask(api_version)
+                table = await self._ask(api_version)
+                self._remember(api_version, table)
             return table.kinds.get(kind)
 
     async def served(self, group: str, kind: str) -> Resource | None:
@@ -107,6 +110,13 @@ class Discovery:
         """Asks the server again next time; also the right thing after a 404 for a whole kind."""
         for api_version in [key for key in self._tables if key.partition("/")[0] == group]:
             del self._tables[api_version]
+
+    def _remember(self, api_version: str, table: _Table) -> None:
+        if len(self._tables) >= MOST_REMEMBERED:
+            self._tables = {name: known for name, known in self._tables.items() if known.kinds}
+            for name in [name for name, lock in self._asking.items() if name not in self._tables and not lock.locked()]:
+                del self._asking[name]
+        self._tables[api_version] = table
 
     def _believable(self, api_version: str, table: _Table, kind: str) -> bool:
         age = time.monotonic() - table.asked_at

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import textwrap
 from asyncio.subprocess import Process
 from contextlib import suppress
 from pathlib import Path
@@ -71,3 +72,21 @@ async def test_a_stop_after_the_writes_have_left_ends_nothing():
 @pytest.mark.parametrize("seconds", [0.9, 5.0])
 async def test_the_earliest_of_several_instants_counts(seconds):
     assert await stopped_for_a_second(f"alarm.watch(boottime() + {seconds})") == (EXIT_CODE, b"")
+
+
+ALLOWED_LATER = """
+await asyncio.sleep(0.01)
+loop = asyncio.get_running_loop()
+def write():
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.write(1, b"written")
+loop.call_soon(alarm.watch, boottime() + 1.0)
+alarm.watch(boottime() + 1.0)
+loop.call_soon(write)
+await asyncio.sleep(0.01)
+return
+"""
+
+
+async def test_a_write_that_was_allowed_in_the_round_in_which_another_has_left_is_still_watched():
+    assert await stopped_for_a_second(textwrap.indent(ALLOWED_LATER, "    ").strip()) == (EXIT_CODE, b"")

@@ -64,6 +64,19 @@ async def test_a_missing_kind_is_believed_for_a_while(served, discovery, monkeyp
     assert await discovery.resolve("example.com/v1", "Thing")
 
 
+async def test_versions_that_are_not_served_are_not_remembered_for_ever(served, discovery, monkeypatch):
+    monkeypatch.setattr(module, "MOST_REMEMBERED", 10)
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
+    assert await discovery.resolve("example.com/v1", "Thing")
+    for number in range(2, 60):
+        assert await discovery.resolve(f"example.com/v{number}", "Thing") is None
+    assert len(discovery._tables) <= 10
+    assert len(discovery._asking) <= 10 + 1
+    asked = len(served.seen)
+    assert await discovery.resolve("example.com/v1", "Thing")
+    assert len(served.seen) == asked, "what is served is remembered"
+
+
 async def test_a_changed_definition_is_asked_about_at_once(served, discovery):
     groups = []
     discovery.listen(groups.append)

@@ -1,0 +1,120 @@
+"""What happens during a soak: users create, edit and delete, and somebody plays Cluster API."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from bench import _herd as herd
+from crds import names
+from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
+from service.kube.client import Client
+from service.kube.errors import Conflict, KubeError, NotFound
+from service.kube.resource import SCHEDULED_MACHINES
+from service.runtime.informer import Informer
+
+Raw = dict[str, Any]
+HOLD = "bench.example/cluster-api"
+CHILDREN = {"machine": MACHINES, "infra": HOSTS, "bootstrap": BOOTSTRAPS}
+FOREIGN = "foreign"
+"""How the names of those begin that somebody else has taken."""
+
+
+class Churn:
+    """The users of one namespace, and its Cluster API: that one holds Machines and takes their hosts along."""
+
+    def __init__(self, client: Client, namespace: str, happened: Counter[str]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._happened = happened
+        self._serial = 0
+        self.held = asyncio.Queue[Raw]()
+        """Machines that Cluster API should look at."""
+
+    async def create(self) -> None:
+        number, self._serial = self._serial, self._serial + 1  # also where the answer is lost
+        raw = herd.scheduled_machine(number, opens_every_hour(random.randrange(60)))
+        await self._client.create(SCHEDULED_MACHINES, raw, namespace=self._namespace)
+        self._happened["objects created"] += 1
+
+    async def create_foreign(self, number: int) -> dict[tuple[str, str], str]:
+        """Children of somebody else, and a ScheduledMachine that would like to have these names; their versions."""
+        name, versions = f"{FOREIGN}-{number}", {}
+        for end, resource in CHILDREN.items():
+            body = {
+                **resource.envelope(),
+                "metadata": {"name": f"{name}-{end}"},
+                "spec": MACHINE_SPEC if end == "machine" else {},
+            }
+            stored = await self._client.create(resource, body, namespace=self._namespace)
+            versions[end, f"{name}-{end}"] = stored["metadata"]["resourceVersion"]
+        raw = herd.scheduled_machine(60_000 + number, opens_every_hour(0))
+        raw["metadata"]["name"] = name
+        await self._client.create(SCHEDULED_MACHINES, raw, namespace=self._namespace)
+        return versions
+
+    async def go_on(self, scheduled: Informer, objects: int, edits_per_second: float) -> None:
+        """Edits, deletes and creates, so that there are about so many objects."""
+        while True:
+            await asyncio.sleep(random.expovariate(edits_per_second))
+            mine = [key.name for key in scheduled if not key.name.startswith(FOREIGN)]
+            with suppress(KubeError):
+                await (self.create() if len(mine) < objects else self._edit(random.choice(mine)))
+
+    async def _edit(self, name: str) -> None:
+        what, body = random.choice(EDITS)()
+        if body is None:
+            await self._client.delete(SCHEDULED_MACHINES, name, namespace=self._namespace)
+        else:
+            await self._client.patch(SCHEDULED_MACHINES, name, body, namespace=self._namespace)
+        self._happened[what] += 1
+
+    async def play_cluster_api(self) -> None:
+        while True:
+            raw = await self.held.get()
+            try:
+                await self._as_cluster_api(raw)
+            except (NotFound, Conflict):
+                continue
+            except KubeError:
+                self.held.put_nowait(raw)
+
+    async def _as_cluster_api(self, raw: Raw) -> None:
+        meta, where = raw["metadata"], self._namespace
+        held = HOLD in meta.get("finalizers", ())
+        if not held and "deletionTimestamp" not in meta:
+            await self._client.patch(MACHINES, meta["name"], _finalizers(meta, [HOLD]), namespace=where)
+        elif held and "deletionTimestamp" in meta:
+            await asyncio.sleep(random.random())
+            base = meta["name"].removesuffix(names.MACHINE_SUFFIX)
+            for end in ("infra", "bootstrap"):
+                with suppress(NotFound):
+                    await self._client.delete(CHILDREN[end], f"{base}-{end}", namespace=where)
+            await self._client.patch(MACHINES, meta["name"], _finalizers(meta, []), namespace=where)
+
+
+MACHINE_SPEC = {
+    "clusterName": "other",
+    "bootstrap": {"dataSecretName": "none"},
+    "infrastructureRef": {"apiGroup": HOSTS.group, "kind": HOSTS.kind, "name": "none"},
+}
+
+
+def opens_every_hour(minute: int) -> Raw:
+    """Half of every hour, from some minute on."""
+    return {"cron": f"{minute} * * * *", "duration": "30m", "timezone": "UTC", "enabled": True}
+
+
+def _finalizers(meta: Raw, wanted: list[str]) -> Raw:
+    return {"metadata": {"uid": meta["uid"], "finalizers": wanted}}
+
+
+EDITS: tuple[Callable[[], tuple[str, Raw | None]], ...] = (
+    lambda: ("schedules edited", {"spec": {"schedule": {"cron": f"{random.randrange(60)} * * * *"}}}),
+    lambda: ("schedules switched on or off", {"spec": {"schedule": {"enabled": random.random() < 0.7}}}),
+    lambda: ("kill switches", {"spec": {"killSwitch": random.random() < 0.4}}),
+    lambda: ("other edits", {"spec": {"priority": random.randrange(256)}}),
+    lambda: ("objects deleted", None),
+)
