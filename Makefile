@@ -13,8 +13,8 @@ export UV_PYTHON ?= $(PYTHON3)
 endif
 BIN := .venv/bin
 TESTS ?= tests
-# Much of a test on real servers is waiting: two workers, each with servers of its own, share the machine well.
-WORKERS ?= 2
+# Much of a test on real servers is waiting: three workers, each with servers of its own, keep two cores busy.
+WORKERS ?= 3
 
 # uv brings its own list of authorities; trust those of the machine, as Python and Go do, where it has a list.
 ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem),)

@@ -36,10 +36,10 @@ KEEPERS: pytest.StashKey[list[Keeper]] = pytest.StashKey()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of two workers each gets half of the tests, and takes from the end of the other's when it is done.
+    """Of several workers each gets a part of the tests, and takes from the end of another's when it is done.
 
-    So one begins with those that need the whole control plane, the other with those on smaller ones, and what needs no
-    server comes last on both sides: there is one plane, rather than two that keep each other from their work.
+    So the first begins with those that need the whole control plane, others with those on smaller ones, and what needs
+    no server comes last on all sides: there are few planes that keep each other from their work.
     """
     whole, smaller, light = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
     for item in items:

@@ -249,6 +249,7 @@ async def test_what_is_ours_is_known_after_a_restart(
 
 async def test_writers_at_the_same_time_lose_nothing(op: Operator, workload: WorkloadSide) -> None:
     node = await in_service(op, taint("0"))
+    await applied(op, taint("0"))
     writers = [asyncio.create_task(write(workload, node, f"writer-{n}.example", times=20)) for n in range(8)]
     turn = 0
     while not all(writer.done() for writer in writers):
