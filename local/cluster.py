@@ -23,6 +23,8 @@ from service.kube.client import Client
 PORT_ATTEMPTS = 5
 AUDITED_NAMESPACES = ("5spot-system", "5spot-narrow", "5spot-modes")
 SOCKET_PATH_MAX = 107
+WHOLE_LOG_MB = 100_000
+"""Whoever reads an audit log reads on where he was: a server that begins a new file every 100 MB would lose him."""
 
 
 class Audit(StrEnum):
@@ -189,7 +191,11 @@ class Cluster:
     def _audit_flags(self) -> list[str]:
         if self._options.audit is Audit.OFF:
             return []
-        return [f"--audit-policy-file={self.directory}/audit-policy.yaml", f"--audit-log-path={self.audit_log}"]
+        return [
+            f"--audit-policy-file={self.directory}/audit-policy.yaml",
+            f"--audit-log-path={self.audit_log}",
+            f"--audit-log-maxsize={WHOLE_LOG_MB}",
+        ]
 
     def _controller_manager(self) -> Server:
         config = self.kubeconfig_of(access.CONTROLLER_MANAGER)

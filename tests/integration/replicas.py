@@ -32,6 +32,7 @@ USERS = (access.OPERATOR, access.CAPI)
 CAPI_KINDS = ("Cluster", "Machine")
 IN_A_ROW = 10
 LAST_LINES = 25
+LONGEST_LINE = 64 * 1024
 SHORT_LEASES = ("--lease-seconds=6", "--lease-renew-seconds=4.5", "--lease-retry-seconds=0.5")
 SPEED = 2400.0
 """The replicas' clocks run so fast: an hour takes a second and a half."""
@@ -54,7 +55,7 @@ class AuditLog:
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._offset = log.stat().st_size
+        self._offset = _end_of_last_line(log)
         self.writes: list[Write] = []
 
     def read(self) -> list[Write]:
@@ -78,6 +79,14 @@ class AuditLog:
         return users[0] if len(users) == IN_A_ROW and len(set(users)) == 1 and users[0] in USERS else None
 
 
+def _end_of_last_line(log: Path) -> int:
+    """Where the log ends, but for a line that is just being written: a file grows in steps."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = file.seek(max(0, size - LONGEST_LINE))
+        return start + file.read(size - start).rfind(b"\n") + 1
+
+
 def _accepted(entry: Raw) -> Iterator[Write]:
     target = entry.get("objectRef") or {}
     if entry["responseStatus"]["code"] < 300 and target.get("resource") not in NOT_FENCED:
@@ -98,6 +107,11 @@ class Replica:
     @property
     def alive(self) -> bool:
         return self.process.child.returncode is None
+
+    @property
+    def state(self) -> str:
+        """As the kernel sees it: T is stopped."""
+        return Path(f"/proc/{self.process.child.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     @property
     def is_up(self) -> bool:
@@ -134,7 +148,7 @@ class Arena:
         leases = await self.client.list(LEASES, namespace=self.own)
         told = [str(lease["spec"]) for lease in leases]
         for replica in self.replicas.values():
-            state = "alive" if replica.alive else f"ended with {replica.process.child.returncode}"
+            state = replica.state if replica.alive else f"ended with {replica.process.child.returncode}"
             told += [f"{replica.user} {state}", *map(str, replica.process.events[-LAST_LINES:])]
         return "\n".join(told)
 
