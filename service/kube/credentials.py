@@ -105,9 +105,12 @@ class KubeconfigUser:
         return self._header
 
     async def refresh(self) -> bool:
-        """Loads the file anew, which runs plugins and re-reads token files."""
+        """Loads the file anew, which runs plugins and re-reads token files; what fails now may work next time."""
         before = self._header
-        self._header = _header_of(await _load_kubeconfig(self._path, self._context))
+        try:
+            self._header = _header_of(await _load_kubeconfig(self._path, self._context))
+        except (ValueError, OSError):
+            return False  # being written this very moment, or its plugin is out of order
         return self._header != before
 
 
@@ -238,6 +241,8 @@ async def _load_kubeconfig(path: Path, context: str | None) -> Any:
         )
     except library.ConfigException as error:
         raise KubeconfigRefused(f"{path}: {error}") from error
+    except (yaml.YAMLError, TypeError) as error:  # what the library makes of an empty file, such as one being written
+        raise KubeconfigRefused(f"{path}: not a kubeconfig") from error
     return settings
 
 

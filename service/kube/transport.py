@@ -102,11 +102,11 @@ class Transport:
 
     async def _call_known(self, request: Request) -> bytes:
         """A refused token is read again and a connection that the server had closed is opened again, once."""
-        header = self.credentials.authorization()
+        header, endpoint = self.credentials.authorization(), self.endpoint
         try:
             return await self._call_once(request, header)
         except Unauthorized:
-            if not await self._renewed(header):
+            if not await self._renewed(header, endpoint):
                 raise
         except Disconnected:
             pass
@@ -115,11 +115,11 @@ class Transport:
     @asynccontextmanager
     async def stream(self, request: Request, *, idle_seconds: float) -> AsyncIterator[aiohttp.StreamReader]:
         """Opens a long answer for reading; `idle_seconds` of silence end it with `Unavailable`."""
-        header = self.credentials.authorization()
+        header, endpoint = self.credentials.authorization(), self.endpoint
         try:
             response = await self._stream_once(request, header, idle_seconds)
         except Unauthorized:
-            if not await self._renewed(header):
+            if not await self._renewed(header, endpoint):
                 raise
             response = await self._stream_once(request, self.credentials.authorization(), idle_seconds)
         try:
@@ -149,7 +149,11 @@ class Transport:
                 return await self._read(response)
 
     async def _stream_once(self, request: Request, header: str | None, idle_seconds: float) -> aiohttp.ClientResponse:
-        patience = aiohttp.ClientTimeout(sock_connect=self.limits.connect_seconds, sock_read=idle_seconds)
+        patience = aiohttp.ClientTimeout(
+            connect=self.limits.call_seconds,  # for a proxy too, whose answer no other limit counts
+            sock_connect=self.limits.connect_seconds,
+            sock_read=idle_seconds,
+        )
         with self._observed(request), _translated(request.what):
             response = await self._open("watch", request, header, patience)
             if response.status >= 300:
@@ -211,9 +215,11 @@ class Transport:
 
         return Guarded
 
-    async def _renewed(self, refused: str | None) -> bool:
+    async def _renewed(self, refused: str | None, endpoint: Endpoint) -> bool:
         async with self._refreshing:  # of many calls refused at once, one reads the source
-            return self.credentials.authorization() != refused or await self.credentials.refresh()
+            # Another endpoint has another client certificate, perhaps.
+            swapped = self.endpoint is not endpoint or self.credentials.authorization() != refused
+            return swapped or await self.credentials.refresh()
 
     async def _error(self, request: Request, response: aiohttp.ClientResponse) -> KubeError:
         body = b""
@@ -285,10 +291,21 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
     response.close()
 
 
+def _is_cancelled() -> bool:
+    """Whether somebody wants the current task to end; else only something that it waits for was cancelled."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 @contextmanager
 def _translated(what: str) -> Iterator[None]:
     try:
         yield
+    except asyncio.CancelledError as error:
+        if _is_cancelled():
+            raise
+        # To close a session cancels whoever waits for a connection of it: a worker or a watch would end unnoticed.
+        raise Disconnected(f"{what}: the connection was closed") from error
     except aiohttp.ClientConnectorCertificateError as error:
         raise Untrusted(f"{what}: the server's certificate cannot be verified: {error}") from error
     except aiohttp.ClientSSLError as error:

@@ -135,8 +135,7 @@ class Reflector:
             async with self._relisting:
                 self._position = await self._relist()
             self._healthy()
-        self._following_since = time.monotonic()
-        async with aclosing(self._source.follow(str(self._position), self._healthy)) as events:
+        async with aclosing(self._source.follow(str(self._position), self._opened)) as events:
             async for event in events:
                 if self._position is None:
                     return  # told to start over, and this is still from where we were
@@ -204,6 +203,10 @@ class Reflector:
     def _was_steady(self) -> bool:
         since, self._following_since = self._following_since, inf
         return time.monotonic() - since > _STEADY_SECONDS
+
+    def _opened(self) -> None:
+        self._following_since = time.monotonic()
+        self._healthy()
 
     def _healthy(self) -> None:
         if self.error is None and self.synced.is_set():

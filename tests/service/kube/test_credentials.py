@@ -66,6 +66,28 @@ async def test_a_kubeconfig_with_a_plugin_runs_it_again_when_its_token_is_refuse
     assert source.authorization() == "Bearer token2"
 
 
+@pytest.mark.parametrize("broken", ["", "users: [", "users: []\n"])
+async def test_a_kubeconfig_that_cannot_be_read_again_has_nothing_newer(tmp_path, authority, broken):
+    path = kubeconfig(tmp_path / "config", cluster=trusted(authority), user={"token": "abc"})
+    _, source = await credentials.from_kubeconfig(path)
+    path.write_text(broken)
+    assert not await source.refresh()
+    path.unlink()
+    assert not await source.refresh()
+    assert source.authorization() == "Bearer abc"
+
+
+async def test_nor_has_one_whose_plugin_fails(tmp_path, authority):
+    path = kubeconfig(tmp_path / "config", cluster=trusted(authority), user={"token": "abc"})
+    _, source = await credentials.from_kubeconfig(path)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(tmp_path / "missing")}}
+    kubeconfig(path, cluster=trusted(authority), user=user)
+    assert not await source.refresh()
+    user["exec"]["command"] = "false"
+    kubeconfig(path, cluster=trusted(authority), user=user)
+    assert not await source.refresh()
+
+
 async def test_a_kubeconfig_that_skips_verification_is_refused(tmp_path):
     cluster = {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": True}
     path = kubeconfig(tmp_path / "config", cluster=cluster, user={"token": "abc"})

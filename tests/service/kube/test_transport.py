@@ -5,13 +5,15 @@ import os
 import socket
 import time
 from contextlib import aclosing
+from dataclasses import replace
 from email.utils import formatdate
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from local.pki import Authority
-from service.kube.credentials import TokenFile
+from service.kube.credentials import Token, TokenFile
 from service.kube.errors import Disconnected, Invalid, Rejected, TooManyRequests, Unauthorized, Unavailable, Untrusted
 from service.kube.resource import CONFIG_MAPS
 from service.kube.transport import Limits
@@ -209,6 +211,28 @@ async def test_many_calls_refused_at_once_read_the_new_token_once(server):
     assert reads == 1
 
 
+async def test_many_calls_refused_at_once_all_go_on_with_a_new_client_certificate(server):
+    class Certificates(Token):
+        """Which are part of the endpoint: no header tells the new ones from the old."""
+
+        async def refresh(self):
+            if rotated.is_set():
+                return False  # nothing newer
+            await until(lambda: len(refused) == 3)
+            rotated.set()
+            await client.transport.replace(replace(client.transport.endpoint), self)
+            return True
+
+    async def answer(_request):
+        return web.json_response({"ok": True}) if rotated.is_set() else status(401, "Unauthorized", "Unauthorized")
+
+    rotated, refused, server.answer = asyncio.Event(), [], answer
+    async with server.client() as client:
+        client.observe_calls(refused.append)
+        client.transport.credentials = Certificates()
+        assert await asyncio.gather(*(get(client) for _ in range(3))) == [{"ok": True}] * 3
+
+
 async def test_a_guard_stops_writes_before_they_leave_and_lets_reads_pass(server):
     class LeaseLost(Exception):
         pass
@@ -246,6 +270,53 @@ async def test_a_connection_that_the_server_closed_is_opened_again_once(server):
     async with server.client() as client:
         assert await client.create(CONFIG_MAPS, {}, namespace="a") == {"ok": True}
     assert answers == 2
+
+
+async def test_a_call_that_waits_for_a_connection_when_all_are_closed_is_not_cancelled_but_made_again(server):
+    async def answer(_request):
+        await swapped.wait()
+        return web.json_response({"ok": True})
+
+    swapped, server.answer = asyncio.Event(), answer
+    async with server.client(calls=1) as client:
+        under_way = asyncio.create_task(get(client))
+        await until(lambda: server.seen)
+        waiting = [asyncio.create_task(get(client)) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        await client.transport.replace(replace(client.transport.endpoint), Token("t1"))
+        swapped.set()
+        assert await asyncio.gather(*waiting) == [{"ok": True}] * 3
+        await asyncio.wait([under_way])
+
+
+async def test_a_watch_whose_server_is_looked_up_when_all_is_closed_is_not_cancelled_either(server, monkeypatch):
+    async def for_ever(*_args, **_options):
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def follow():
+        async for _ in client.watch(CONFIG_MAPS, "1"):
+            pass
+
+    asked = asyncio.Event()
+    monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", for_ever)
+    async with server.client() as client:
+        client.transport.endpoint = replace(client.transport.endpoint, server="https://somewhere.invalid:1")
+        watch = asyncio.create_task(follow())
+        await asked.wait()
+        await client.close()
+        with pytest.raises(Disconnected):
+            await watch
+
+
+async def test_a_call_that_is_cancelled_is_cancelled(server):
+    server.answer = lambda _request: asyncio.Event().wait()
+    async with server.client() as client:
+        call = asyncio.create_task(get(client))
+        await until(lambda: server.seen)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
 
 
 async def test_a_server_that_always_closes_is_disconnected(server):
@@ -325,6 +396,23 @@ async def test_a_silent_watch_ends(server):
         assert (await anext(events)).type == "BOOKMARK"
         with pytest.raises(Unavailable, match="no answer in time"):
             await anext(events)
+
+
+async def test_a_watch_does_not_wait_for_a_proxy_for_ever(server):
+    async def say_nothing(reader, writer):
+        asked.append(await reader.readline())
+        await reader.read()  # until the other side gives up
+        writer.close()
+
+    asked = []
+    proxy = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with proxy, server.client(call_seconds=0.2) as client:
+        address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        client.transport.endpoint = replace(client.transport.endpoint, proxy=address)
+        async with aclosing(client.watch(CONFIG_MAPS, "1")) as events:
+            with pytest.raises(Unavailable, match="no answer in time"):
+                await asyncio.wait_for(anext(events), 10)
+    assert asked[0].startswith(b"CONNECT ")
 
 
 class LostError(Exception):

@@ -8,6 +8,7 @@ import pytest
 from service.kube.client import Page
 from service.kube.decode import WatchEvent
 from service.kube.errors import Cause, Expired, NotFound, Unavailable
+from service.runtime import watch
 from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache
 from service.runtime.key import Key
@@ -221,6 +222,15 @@ async def test_the_server_may_ask_for_a_longer_pause():
 
 async def test_a_watch_that_ends_at_once_every_time_is_a_failure():
     script = Script(lists=[page(5)], watches=[[], [], []])
+    reflector, _ = reflect(script)
+    async with running(reflector.run()):
+        await until(lambda: len(script.followed) == 4)
+    assert reflector.failures == 3
+
+
+async def test_a_server_that_is_waited_for_in_vain_was_no_steady_watch(monkeypatch):
+    monkeypatch.setattr(watch, "_STEADY_SECONDS", 0.0)
+    script = Script(lists=[page(5)], watches=[["refused"], ["refused"], ["refused"]])
     reflector, _ = reflect(script)
     async with running(reflector.run()):
         await until(lambda: len(script.followed) == 4)
