@@ -138,8 +138,8 @@ class Transport:
     async def close(self) -> None:
         """Closes every connection; what is under way on them fails as `Unavailable`."""
         sessions, self._sessions = list(self._sessions.values()), {}
-        for session in sessions:
-            await session.close()
+        # Whoever closes on its way out may be told once more to go: what is left would stay open.
+        await asyncio.shield(asyncio.gather(*(session.close() for session in sessions)))
 
     async def _call_once(self, request: Request, header: str | None) -> bytes:
         with self._observed(request), _translated(request.what):

@@ -309,6 +309,22 @@ async def test_a_watch_whose_server_is_looked_up_when_all_is_closed_is_not_cance
             await watch
 
 
+async def test_all_connections_are_closed_though_whoever_closes_them_is_stopped_meanwhile(server):
+    server.answer = always(lambda: web.Response(body=b'{"type":"ADDED","object":{}}\n'))
+    async with server.client() as client:
+        await get(client)
+        async with aclosing(client.watch(CONFIG_MAPS, "1", idle_seconds=5)) as events:
+            assert (await anext(events)).object == {}
+        sessions = list(client.transport._sessions.values())
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0)  # it has begun
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert len(sessions) == 2
+        await until(lambda: all(session.closed for session in sessions))
+
+
 async def test_a_call_that_is_cancelled_is_cancelled(server):
     server.answer = lambda _request: asyncio.Event().wait()
     async with server.client() as client:
