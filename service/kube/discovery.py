@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from crds.names import CAPI_GROUP
@@ -46,8 +47,11 @@ class _Table:
 class Discovery:
     """Resolves kinds. `contract` forces a version of Cluster API instead of the newest one served."""
 
-    def __init__(self, client: Client, *, contract: str | None = None) -> None:
+    def __init__(
+        self, client: Client, *, contract: str | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._client = client
+        self._monotonic = monotonic
         self._contracts = (contract,) if contract else CONTRACTS
         self._tables: dict[str, _Table] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -102,7 +106,7 @@ class Discovery:
         """A CustomResourceDefinition (`machines.cluster.x-k8s.io`) came, changed or went: ask again about its group."""
         group = name.partition(".")[2]
         self.forget(group)
-        self._changed_at[group] = time.monotonic()
+        self._changed_at[group] = self._monotonic()
         for listener in self._listeners:
             listener(group)
 
@@ -119,11 +123,12 @@ class Discovery:
         self._tables[api_version] = table
 
     def _believable(self, api_version: str, table: _Table, kind: str) -> bool:
-        age = time.monotonic() - table.asked_at
-        changed_at = self._changed_at.get(api_version.partition("/")[0])
-        if changed_at is not None and table.asked_at - changed_at < SETTLING_SECONDS:
-            return age < BELIEVE_WHILE_SETTLING_SECONDS
-        return kind in table.kinds or age < BELIEVE_SECONDS
+        age, known = self._monotonic() - table.asked_at, kind in table.kinds
+        since = table.asked_at - self._changed_at.get(api_version.partition("/")[0], -inf)
+        if since < SETTLING_SECONDS:
+            # What is missing may come at any moment; what is there is made sure of after twice as long each time.
+            return age < max(BELIEVE_WHILE_SETTLING_SECONDS, since if known else 0.0)
+        return known or age < BELIEVE_SECONDS
 
     async def _versions(self, group: str) -> list[str]:
         """The versions of a group, the preferred one first."""
@@ -134,7 +139,7 @@ class Discovery:
         return [entry["version"] for entry in answer.get("versions") or ()]
 
     async def _ask(self, api_version: str) -> _Table:
-        asked_at = time.monotonic()
+        asked_at = self._monotonic()
         group, _, version = api_version.rpartition("/")
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:

@@ -1,6 +1,8 @@
 """Asking what a server serves, and not more often than needed."""
 
 import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import pytest
 from aiohttp import web
@@ -48,6 +50,27 @@ async def discovery(served):
         yield Discovery(client)
 
 
+@dataclass
+class Hand:
+    """A clock that the test moves."""
+
+    now: float = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@asynccontextmanager
+async def settling(served):
+    """A kind whose definition has just been stored."""
+    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
+    clock = Hand()
+    async with served.client() as client:
+        discovery = Discovery(client, monotonic=clock)
+        discovery.crd_changed("things.example.com")
+        yield discovery, clock
+
+
 async def test_of_a_thousand_who_ask_at_once_one_asks_the_server(served, discovery):
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things", namespaced=False)]}
     found = await asyncio.gather(*(discovery.resolve("example.com/v1", "Thing") for _ in range(1000)))
@@ -87,13 +110,32 @@ async def test_a_changed_definition_is_asked_about_at_once(served, discovery):
     assert groups == ["example.com"]
 
 
-async def test_what_was_said_just_after_a_change_is_asked_again(served, discovery, monkeypatch):
-    monkeypatch.setattr(module, "BELIEVE_WHILE_SETTLING_SECONDS", 0.0)
-    served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
-    discovery.crd_changed("things.example.com")
-    assert await discovery.resolve("example.com/v1", "Thing")
-    del served.kinds.groups["example.com"]
-    assert await discovery.resolve("example.com/v1", "Thing") is None
+async def test_what_was_said_just_after_a_change_is_asked_again(served):
+    async with settling(served) as (discovery, clock):
+        assert await discovery.resolve("example.com/v1", "Thing")
+        del served.kinds.groups["example.com"]
+        clock.now += module.BELIEVE_WHILE_SETTLING_SECONDS
+        assert await discovery.resolve("example.com/v1", "Thing") is None
+
+
+async def test_a_kind_that_is_served_after_a_change_is_made_sure_of_ever_less_often(served):
+    async with settling(served) as (discovery, clock):
+        for _ in range(10 * int(module.SETTLING_SECONDS)):
+            clock.now += 0.2
+            assert await discovery.resolve("example.com/v1", "Thing")
+        assert 5 <= len(served.seen) <= 10
+        asked = len(served.seen)
+        clock.now += 3600
+        assert await discovery.resolve("example.com/v1", "Thing")
+        assert len(served.seen) == asked
+
+
+async def test_a_kind_that_is_missing_after_a_change_is_asked_for_again_and_again(served):
+    async with settling(served) as (discovery, clock):
+        for _ in range(10):
+            clock.now += module.BELIEVE_WHILE_SETTLING_SECONDS
+            assert await discovery.resolve("example.com/v1", "Other") is None
+        assert len(served.seen) == 10
 
 
 async def test_forgetting_one_group_keeps_the_others(served, discovery):
