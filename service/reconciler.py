@@ -12,7 +12,7 @@ from service import metrics
 from service.act.events import EventRecorder
 from service.act.measure import measure
 from service.act.perform import Performer
-from service.act.report import status_patch
+from service.act.report import status_changes
 from service.clock import Clock
 from service.decide import removal
 from service.decide.events import notices
@@ -116,10 +116,9 @@ class Reconciler:
         except Rejected as error:
             failure = Failure(reason=type(error).__name__, message=error.message)
             after = stuck(subject.status, failure, subject.me.generation, self._clock.now())
-            patch = status_patch(subject.status, after)
-            if patch:
-                body = {"metadata": {"resourceVersion": subject.resource_version}, "status": patch}
-                await self._observer.write_subject(subject, body, subresource="status")
+            changes = status_changes(subject.status, after)
+            if changes:
+                await self._observer.write_status(subject, changes)
                 self._events.record(subject.me, Notice(failure.reason, failure.message, warning=True))
             raise
 
@@ -129,11 +128,10 @@ class Reconciler:
             return
         told = report(situation, plan, outcome)
         after = told.model_copy(update={"shard": self.shown_shard(subject.key)})
-        patch = status_patch(before, after)
-        if patch and not outcome.did(ReleaseFinalizer):  # after that there is nothing left to write to
-            body = {"metadata": {"resourceVersion": subject.resource_version}, "status": patch}
+        changes = status_changes(before, after)
+        if changes and not outcome.did(ReleaseFinalizer):  # after that there is nothing left to write to
             try:
-                await self._observer.write_subject(subject, body, subresource="status")
+                await self._observer.write_status(subject, changes)
             except NotFound:
                 return  # it is gone, and with it whoever would read what we have to tell
             except Conflict:

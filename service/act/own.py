@@ -1,6 +1,6 @@
 """Writes to the ScheduledMachine itself: finalizer, durable facts in the status, and the schedule's switch."""
 
-from typing import Any, assert_never
+from typing import assert_never
 
 from crds import names
 from crds.base import rfc3339
@@ -27,12 +27,12 @@ async def perform(observer: Observer, subject: Subject, action: OnItself) -> Non
         case ReleaseFinalizer():
             await _finalizers(observer, subject, [one for one in subject.finalizers if one != names.FINALIZER])
         case RecordShutdown(started_at=started):
-            await _record(observer, subject, {"shutdownStartedAt": rfc3339(started) if started else None})
+            await observer.write_status(subject, {"shutdownStartedAt": rfc3339(started) if started else None})
         case RecordRemediation(count=count, at=at, machine_uid=uid):
             done = Remediation(count=count, at=at, machine_uid=uid)
-            await _record(observer, subject, {"remediation": done.to_json()})
+            await observer.write_status(subject, {"remediation": done.to_json()})
         case RecordReclaim(reclaim=asked):
-            await _record(observer, subject, {"reclaim": asked.to_json()})
+            await observer.write_status(subject, {"reclaim": asked.to_json()})
         case DisableSchedule():
             # Whatever else was edited meanwhile, so the version does not matter.
             body = {"metadata": {"uid": subject.me.uid}, "spec": {"schedule": {"enabled": False}}}
@@ -44,8 +44,3 @@ async def perform(observer: Observer, subject: Subject, action: OnItself) -> Non
 async def _finalizers(observer: Observer, subject: Subject, wanted: list[str]) -> None:
     body = {"metadata": {"finalizers": wanted, "resourceVersion": subject.resource_version}}
     await observer.write_subject(subject, body)
-
-
-async def _record(observer: Observer, subject: Subject, facts: dict[str, Any]) -> None:
-    body = {"metadata": {"resourceVersion": subject.resource_version}, "status": facts}
-    await observer.write_subject(subject, body, subresource="status")

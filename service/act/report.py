@@ -1,12 +1,12 @@
-"""Writes what was found: one status patch, and only if something changed."""
+"""Writes what was found: the fields of the status that changed, and only if any did."""
 
 from typing import Any
 
 from crds.status import ScheduledMachineStatus
 
 
-def status_patch(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> dict[str, Any]:
-    """The fields that differ, as a merge patch; empty if none does."""
+def status_changes(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> dict[str, Any]:
+    """The fields that differ, None for those that are gone; empty if none does."""
     old, new = before.to_json(), after.to_json()
     changed = {name: value for name, value in new.items() if old.get(name) != value}
     removed = dict.fromkeys(old.keys() - new.keys())

@@ -8,6 +8,7 @@ from crds.status import ScheduledMachineStatus
 from service.clock import Clock
 from service.decide.intent import Intent
 from service.decide.world import Identity
+from service.kube.resource import SCHEDULED_MACHINES
 from service.observe import views
 from service.runtime.key import Key
 
@@ -41,6 +42,12 @@ class Subject:
         """The version that our next write expects."""
         version: str = self.raw["metadata"]["resourceVersion"]
         return version
+
+    def with_status(self, changes: Raw) -> Raw:
+        """The object as it is to be stored with these fields of its status; None takes one away."""
+        fields = {**(self.raw.get("status") or {}), **changes}
+        status = {name: value for name, value in fields.items() if value is not None}
+        return {**SCHEDULED_MACHINES.envelope(), **self.raw, "status": status}
 
     @property
     def finalizers(self) -> list[str]:

@@ -32,18 +32,18 @@ pytestmark = pytest.mark.timeout(900)
 
 BOUND = 90.0
 STEPS = [
-    "patch scheduledmachines",  # the request is stored
-    "patch scheduledmachines",  # and told
+    "replace scheduledmachines",  # the request is stored
+    "replace scheduledmachines",  # and told
     "patch nodes",  # the cordon
     "delete pods",
-    "patch scheduledmachines",  # the shutdown began
+    "replace scheduledmachines",  # the shutdown began
     "patch machines",
     "delete machines",
     "patch scheduledmachines",  # disabled
     "delete configmaps",
     "patch nodes",  # the label
     "patch nodes",  # the request
-    "patch scheduledmachines",
+    "replace scheduledmachines",
 ]
 CASES = [f"case-{number:02}" for number in range(1, len(STEPS) + 3)]
 """One for each write up to the last, and some for what follows."""

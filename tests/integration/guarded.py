@@ -19,7 +19,7 @@ from service.kube.client import Client
 from service.kube.resource import NAMESPACES, SCHEDULED_MACHINES
 from service.kube.transport import Request
 from service.settings import Settings
-from tests.e2e.operator import MovableClock
+from tests.e2e.operator import MovableClock, is_busy
 from tests.waiting import until
 
 Raw = dict[str, Any]
@@ -57,7 +57,7 @@ class Guarded:
         return await until(there, within=WITHIN)
 
     async def at_rest(self) -> None:
-        await until(lambda: not self.controller.queue.depth and not self.controller.queue.running, within=WITHIN)
+        await until(lambda: not is_busy(self.controller), within=WITHIN)
         await asyncio.wait_for(self.controller.events.idle.wait(), WITHIN)
 
 

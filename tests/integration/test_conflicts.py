@@ -3,11 +3,18 @@
 import time
 from itertools import pairwise
 
+import pytest
+
 from crds import names
+from crds.providers import DEFAULT_POLICY
 from local.provider.kinds import HOSTS, MACHINES
+from service.clock import ManualClock
+from service.decide.intent import read_intent
 from service.kube.client import Client
-from service.kube.errors import Conflict
+from service.kube.errors import Conflict, NotFound
 from service.kube.resource import SCHEDULED_MACHINES
+from service.observe.subject import Subject
+from service.runtime.key import Key
 from tests.e2e.manifests import EIGHT, NINE, machine
 from tests.integration.guarded import guarded, home
 from tests.waiting import until
@@ -26,8 +33,8 @@ def desk():
     return body
 
 
-def patches(op, resource):
-    return [one for one in op.writes if one.resource == resource and one.verb == "patch"]
+def changes(op, resource):
+    return [one for one in op.writes if one.resource == resource and one.verb in ("patch", "replace")]
 
 
 async def test_a_status_that_conflicts_is_written_once_more_though_the_watch_is_silent(audited):
@@ -44,7 +51,41 @@ async def test_a_status_that_conflicts_is_written_once_more_though_the_watch_is_
         op.clock.move_to(NINE)
         await op.until(tenants, "desk", lambda status: status.get("phase") == "Active")
         await op.at_rest()
-        assert len(patches(op, "scheduledmachines")) == 2
+        assert len(changes(op, "scheduledmachines")) == 2
+
+
+async def test_a_report_changes_nothing_but_the_status(audited):
+    async with audited.client() as admin:
+        tenants = await home(admin, "tenants")
+        body = desk()
+        body["metadata"] |= {
+            "labels": {"team": "a"},
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x"},
+        }
+        before = await admin.create(SCHEDULED_MACHINES, body, namespace=tenants, field_manager="gitops")
+    async with guarded(audited, (tenants,), NINE) as op:
+        await op.until(tenants, "desk", lambda status: status.get("phase") == "Active")
+        await op.at_rest()
+        after = await op.client.get(SCHEDULED_MACHINES, "desk", namespace=tenants)
+    owners = {entry["manager"] for entry in after["metadata"].pop("managedFields")}
+    assert owners == {"gitops", names.FIELD_MANAGER}
+    changed = {"managedFields", "resourceVersion"}
+    kept, found = ({k: v for k, v in raw["metadata"].items() if k not in changed} for raw in (before, after))
+    assert (found, after["spec"]) == (kept, before["spec"])
+
+
+async def test_the_status_of_an_object_that_is_gone_is_not_found_rather_than_in_conflict(audited):
+    async with audited.client() as admin:
+        tenants = await home(admin, "tenants")
+        raw = await admin.create(SCHEDULED_MACHINES, machine("desk"), namespace=tenants)
+        await admin.delete(SCHEDULED_MACHINES, "desk", namespace=tenants)
+        seen = Subject.read(Key(tenants, "desk"), raw, read_intent(raw, DEFAULT_POLICY), ManualClock(NINE))
+        body = seen.with_status({"phase": "Active"})
+        with pytest.raises(NotFound):
+            await admin.replace(SCHEDULED_MACHINES, "desk", body, namespace=tenants, subresource="status")
+        await admin.create(SCHEDULED_MACHINES, machine("desk"), namespace=tenants)
+        with pytest.raises(Conflict):
+            await admin.replace(SCHEDULED_MACHINES, "desk", body, namespace=tenants, subresource="status")
 
 
 async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_again(audited):
@@ -69,7 +110,7 @@ async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_a
 
         await until(owned)
         await op.at_rest()
-        assert len(patches(op, "machines")) == 2
+        assert len(changes(op, "machines")) == 2
 
 
 async def test_a_conflict_that_never_ends_is_met_ever_less_often(audited, monkeypatch):

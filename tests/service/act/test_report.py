@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from crds.status import Condition, ObjectReference, Phase, ScheduledMachineStatus
-from service.act.report import status_patch
+from service.act.report import status_changes
 
 SIX = datetime(2026, 3, 6, 18, tzinfo=UTC)
 READY = Condition(type="Ready", status="True", reason="MachineRunning", message="", last_transition_time=SIX)
@@ -9,27 +9,29 @@ BEFORE = ScheduledMachineStatus(phase=Phase.ACTIVE, message="fine", shutdown_sta
 
 
 def test_nothing_is_written_when_nothing_changed():
-    assert status_patch(BEFORE, BEFORE.model_copy()) == {}
+    assert status_changes(BEFORE, BEFORE.model_copy()) == {}
 
 
 def test_only_what_differs_is_written():
-    assert status_patch(BEFORE, BEFORE.model_copy(update={"message": "better"})) == {"message": "better"}
+    assert status_changes(BEFORE, BEFORE.model_copy(update={"message": "better"})) == {"message": "better"}
 
 
 def test_what_is_over_is_taken_out():
-    assert status_patch(BEFORE, BEFORE.model_copy(update={"shutdown_started_at": None})) == {"shutdownStartedAt": None}
+    assert status_changes(BEFORE, BEFORE.model_copy(update={"shutdown_started_at": None})) == {
+        "shutdownStartedAt": None
+    }
 
 
 def test_a_list_is_written_whole():
     after = BEFORE.model_copy(update={"conditions": (READY, READY.model_copy(update={"type": "Scheduled"}))})
-    assert [one["type"] for one in status_patch(BEFORE, after)["conditions"]] == ["Ready", "Scheduled"]
+    assert [one["type"] for one in status_changes(BEFORE, after)["conditions"]] == ["Ready", "Scheduled"]
 
 
-def test_a_reference_that_changed_loses_nothing_in_a_merge():
+def test_a_reference_is_written_whole():
     def reference(uid):
         return ObjectReference(api_version="v1", kind="Machine", name="m", namespace="team", uid=uid)
 
-    patch = status_patch(
+    changes = status_changes(
         ScheduledMachineStatus(machine_ref=reference("old")), ScheduledMachineStatus(machine_ref=reference("new"))
     )
-    assert patch["machineRef"] == reference("new").to_json()
+    assert changes["machineRef"] == reference("new").to_json()
