@@ -40,6 +40,12 @@ def rank_of(raw: Raw) -> Rank:
     return not has_machine, metadata.get("creationTimestamp", ""), metadata["uid"]
 
 
+def wants_machines(raw: Raw, intent: Intent) -> bool:
+    """Whether an object is to have a machine while its window is open."""
+    governed = intent.spec is not None and intent.enabled and not intent.kill_switch
+    return governed and "deletionTimestamp" not in raw["metadata"]
+
+
 @dataclass(frozen=True, slots=True)
 class _Standing:
     """What decides about an object's claim; `edition` changes with everything else that it depends on."""
@@ -119,10 +125,10 @@ class Hosts:
 
     def _wish(self, key: Key, now: datetime) -> _Wish:
         raw = self._get(key)
-        if raw is None or "deletionTimestamp" in raw["metadata"]:
+        if raw is None:
             return _Wish(now, _NEVER, holds=False)
         intent = self._read(raw)
-        if intent.spec is None or not intent.enabled or intent.kill_switch:
+        if not wants_machines(raw, intent):
             return _Wish(now, _NEVER, holds=False)
         return _Wish(now, intent.next_boundary(now) or _NEVER, intent.covers(now))
 

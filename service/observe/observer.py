@@ -227,7 +227,7 @@ class Observer:
         terms = list(hosts.host_terms(subject.raw))
         if world.our_machine is not None:
             terms = [world.our_machine.provider_id] if world.our_machine.provider_id else []
-        elif not subject.intent.covers(now):
+        elif not (hosts.wants_machines(subject.raw, subject.intent) and subject.intent.covers(now)):
             return None
         other = self.hosts.better(subject.key, hosts.rank_of(subject.raw), terms, now)
         return HostConflict(namespace=other.namespace, name=other.name) if other else None

@@ -231,3 +231,29 @@ async def test_what_the_watch_will_not_tell_of_is_seen_once_and_not_kept(scene, 
     seen = scene.observer.absorbed(scene.subject, world, Role.MACHINE, MACHINES, raw)
     assert seen.foreign
     assert bool(scene.capi.machines.objects) is kept
+
+
+@pytest.mark.parametrize(
+    "unwilling",
+    [
+        {"spec": {"killSwitch": True}},
+        {"spec": {"schedule": {"enabled": False}}},
+        {"spec": {"priority": "high"}},
+        {"metadata": {"deletionTimestamp": "2026-03-02T09:00:00Z"}},
+    ],
+    ids=["killed", "disabled", "invalid", "being deleted"],
+)
+async def test_who_does_not_want_a_machine_is_in_no_conflict_about_its_host(unwilling):
+    scene, taken = Scene(**unwilling.get("spec", {})), Key("team", "other")
+    scene.capi.machines.objects.clear()
+    for cache in scene.kinds.values():
+        cache.objects.clear()
+    scene.raw = {**scene.raw, "metadata": {**scene.raw["metadata"], **unwilling.get("metadata", {})}, "status": {}}
+    other = {**scene.raw, "metadata": {**scene.raw["metadata"], "name": "other", "uid": "other"}}
+    await scene.world()
+    scene.observer.hosts.saw(taken, {**other, "status": {"machineRef": {"name": "other-machine"}}})
+    assert (await scene.observer.observe(scene.subject)).host_conflict is None
+    scene.raw["spec"] = builders.raw_spec()
+    scene.raw["metadata"].pop("deletionTimestamp", None)
+    willing = scene.observer.subject(KEY)
+    assert (await scene.observer.observe(willing)).host_conflict is not None
