@@ -87,8 +87,9 @@ def _creates_machine(plan: Plan) -> bool:
 def _shutdown(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
     same_machine = before.machine_ref is not None and before.machine_ref == after.machine_ref
     ended = before.shutdown_started_at is not None and after.shutdown_started_at is None
-    stays = same_machine and after.machine_phase is not MachinePhase.DELETING
-    if ended and stays and after.phase is not Phase.SHUTTING_DOWN:
+    stays = same_machine and after.machine_phase not in (None, MachinePhase.DELETING)
+    interrupted = any(condition.type == "Paused" for condition in after.conditions)
+    if ended and stays and not interrupted and after.phase is not Phase.SHUTTING_DOWN:
         yield Notice("ShutdownCancelled", "The shutdown was cancelled before the Machine was deleted.")
     if before.machine_ref and not after.machine_ref:
         yield Notice("MachineRemoved", f"Machine {before.machine_ref.name} and all that belonged to it is gone.")
@@ -109,7 +110,9 @@ def _reclaim(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
 ) -> Iterator[Notice]:
     """Told by what is stored rather than by what was done, so that a crash in between does not swallow it."""
-    if after.phase is Phase.EMERGENCY_REMOVE and before.phase is not Phase.EMERGENCY_REMOVE:
+    # The kill switch goes first: when it is off again, a reclaim that it interrupted goes on and is not a new one.
+    goes_on = before.phase is Phase.TERMINATED and before.reclaim is not None
+    if after.phase is Phase.EMERGENCY_REMOVE and before.phase is not Phase.EMERGENCY_REMOVE and not goes_on:
         yield Notice("EmergencyReclaim", plan.message, warning=True)
     if after.reclaim and after.reclaim.disabled_at and not (before.reclaim and before.reclaim.disabled_at):
         yield Notice("EmergencyReclaimDisabledSchedule", _DISABLED, warning=True)

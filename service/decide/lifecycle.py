@@ -79,7 +79,9 @@ def being_deleted(s: Situation) -> Plan | None:
     release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
     if s.now >= release:
         message = f"Gave up waiting for {_awaited(s.world)}; it is left behind."
-        return Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
+        plan = Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
+        # Should that fail, it is still over: without its beginning all of the waiting would begin anew.
+        return replace(plan, shutdown=removal.shutdown)
     plan = plan_of(Phase.SHUTTING_DOWN, removal)
     return replace(plan, look_again_at=when(plan.look_again_at, release))
 

@@ -204,7 +204,7 @@ def _patch(child: Child, body: dict[str, Any]) -> Patch | None:
         name=child.name,
         uid=child.uid,
         body=body,
-        why=", ".join([*metadata, *body.get("spec", {})]),
+        why=", ".join([*metadata, *(("timeouts",) if "spec" in body else ())]),
         resource_version=child.resource_version if "ownerReferences" in metadata else None,
     )
 

@@ -117,7 +117,7 @@ def _drain_first(s: Situation, machine: Machine, why: str) -> Removal:
     if _nothing_to_drain(s.world, machine):
         return _delete_machine(s, machine, why=why)
     if s.now >= s.drain_deadline:
-        return _delete_machine(s, machine, why=why, undrained=True)
+        return _time_is_up(s, machine, why)
     if s.world.workload is None or not s.world.workload.reachable or s.world.node is None:
         return _wait_for_workload(s)
     return _drain(s, machine, why)
@@ -129,6 +129,13 @@ def _nothing_to_drain(world: World, machine: Machine) -> bool:
         return True
     reachable = world.workload is not None and world.workload.reachable
     return reachable and not node_is_ours(world)
+
+
+def _time_is_up(s: Situation, machine: Machine, why: str) -> Removal:
+    """Nothing may hold up the deletion any more, a cordon neither; but a Node found empty, if late, was drained."""
+    state = drain(s.world.pods) if s.world.pods is not None else None
+    drained = state is not None and state.done
+    return replace(_delete_machine(s, machine, why=why, undrained=not drained), drain=state if drained else None)
 
 
 def _wait_for_workload(s: Situation) -> Removal:

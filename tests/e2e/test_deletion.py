@@ -3,7 +3,7 @@
 import pytest
 
 from crds import names
-from local.provider.kinds import HOSTS
+from local.provider.kinds import HOSTS, MACHINES
 from service.kube.resource import SCHEDULED_MACHINES
 from tests.e2e.manifests import EIGHT, MINUTE, NINE, machine, moment
 from tests.e2e.operator import Operator
@@ -72,8 +72,12 @@ async def test_rule_1_ten_minutes_after_the_grace_it_is_let_go_with_a_warning(op
     assert NINE <= started < NINE + 10 * MINUTE
 
     op.clock.move_to(started + 12 * MINUTE)
-    status = await op.until("worker", lambda status: status["observedGeneration"] and status["message"])
-    assert "RemoteMachine" in status["message"] or "Machine worker-machine" in status["message"]
+    await op.at_rest()
+    held = await op.get("worker")
+    assert names.FINALIZER in held["metadata"]["finalizers"]
+    assert "Machine worker-machine is being deleted" in held["status"]["message"]
+    annotations = (await op.read(MACHINES, "worker-machine"))["metadata"]["annotations"]
+    assert names.ANNOTATION_EXCLUDE_DRAIN in annotations, "its grace is up"
     op.clock.move_to(started + 16 * MINUTE)
     await op.gone("worker")
     warnings = [event for event in await op.event_objects("worker") if event["type"] == "Warning"]

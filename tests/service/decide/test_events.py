@@ -9,7 +9,7 @@ from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan
 from service.decide.report import report
-from service.decide.world import Role
+from service.decide.world import Contract, Role
 from tests.service.decide.builders import (
     CLOSES,
     GRACE,
@@ -31,6 +31,7 @@ from tests.service.decide.builders import (
     taint,
     world,
 )
+from tests.service.decide.happenings import HAPPENINGS
 from tests.service.decide.simulation import Simulation, merge, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
@@ -113,6 +114,30 @@ def test_a_pause_while_the_machine_is_being_deleted_cancels_nothing(phase):
     assert "ShutdownCancelled" not in [notice.reason for notice in notices(seen.status, after, plan, Outcome())]
 
 
+@pytest.mark.parametrize("why", ["killed", "asked back", "unhealthy"])
+def test_a_removal_at_once_that_is_held_up_by_a_pause_is_not_cancelled(why):
+    sim = running()
+    sim.fails = actions.Delete
+    {"killed": HAPPENINGS["kill"], "asked back": Simulation.ask_back, "unhealthy": HAPPENINGS["health check"]}[why](sim)
+    sim.step()
+    sim.step()
+    assert sim.status.shutdown_started_at is not None
+    assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
+
+
+def test_a_pause_while_only_leftovers_of_the_machine_are_waited_for_cancels_nothing():
+    """Its deletion was asked for and is done: there is no shutdown left to cancel."""
+    sim = shutting_down()
+    sim.let_pods_go()
+    sim.settle()
+    sim.ask_deletion_of(Role.INFRASTRUCTURE)
+    del sim.objects[Role.MACHINE]
+    sim.now = TOMORROW
+    sim.settle()
+    assert (sim.status.phase, sim.status.machine_phase) == (Phase.PENDING, None)
+    assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
+
+
 def test_disable_and_enable():
     sim = running()
     assert told_by(sim, lambda sim: sim.edit(schedule={"enabled": False})) == ["ScheduleDisabled"]
@@ -125,6 +150,7 @@ def test_kill_switch_and_return():
     sim = running()
     killed = told_by(sim, lambda sim: sim.edit(killSwitch=True))
     assert killed == ["MachineDeleted", "KillSwitch"]
+    assert sim.events[-1].warning
     assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"]
     assert told_by(sim, lambda sim: sim.edit(killSwitch=False)) == ["MachineCreated", "ScheduleResumed"]
 
@@ -162,6 +188,21 @@ def test_drift_that_was_repaired():
     assert "labels" in sim.events[-1].message
 
 
+@pytest.mark.parametrize("contract", list(Contract))
+def test_timeouts_that_were_put_right_are_told_in_both_contracts(contract):
+    sim = running(contract=contract)
+    forever = {"nodeDrainTimeout": "0s", "deletion": {"nodeDrainTimeoutSeconds": 0}}
+    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], {"spec": forever})) == ["DriftRepaired"]
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_timeouts_that_are_set_for_a_deletion_are_no_drift(contract):
+    sim = running(contract=contract)
+    sim.now = CLOSES
+    sim.settle()
+    assert "DriftRepaired" not in sim.told()
+
+
 def test_taints_and_conflicts():
     sim = running()
     assert told_by(sim, lambda sim: sim.edit(**TAINTED)) == ["NodeTaintsApplied"]
@@ -191,6 +232,18 @@ def test_a_contradiction_is_a_warning():
     moved = {"spec": {"providerID": "remote://another"}}
     assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], moved)) == ["ProviderIDChanged"]
     assert sim.events[-1].warning
+
+
+def test_an_emergency_reclaim():
+    sim = running()
+    assert told_by(sim, HAPPENINGS["the owner is back"]) == [
+        "EmergencyReclaim",
+        "MachineDeleted",
+        "EmergencyReclaimDisabledSchedule",
+    ]
+    warned = [event.reason for event in sim.events if event.warning]
+    assert warned == ["EmergencyReclaim", "EmergencyReclaimDisabledSchedule"]
+    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"], "that it is disabled was told"
 
 
 def test_a_remediation():

@@ -32,6 +32,7 @@ from tests.service.decide.builders import (
     legible,
     machine,
     pod,
+    raw_spec,
     running_status,
     running_world,
     status,
@@ -65,12 +66,39 @@ def test_the_rules_are_in_the_order_of_the_table():
     ]
 
 
+AT_REST = [
+    pytest.param(intent(), world(), EVENING, TOMORROW, id="nothing there"),
+    pytest.param(intent(), running_world(), MORNING, CLOSES, id="in service"),
+    pytest.param(intent(**ENABLED_FALSE), running_world(), MORNING, CLOSES, id="disabled"),
+    pytest.param(intent(killSwitch=True), world(), MORNING, CLOSES, id="killed"),
+    pytest.param(intent(), running_world(me=identity(paused=True)), MORNING, CLOSES, id="paused"),
+    pytest.param(legible(broken_spec()), running_world(), MORNING, CLOSES, id="invalid"),
+]
+
+
+@pytest.mark.parametrize(("of", "seen", "now", "boundary"), AT_REST)
+def test_at_rest_nothing_is_looked_at_before_the_next_boundary(of, seen, now, boundary):
+    plan = decide(of, seen, now)
+    assert (plan.look_again_at, plan.look_again_in, plan.try_again) == (boundary, None, False)
+
+
 # 0: paused
 
 
-@pytest.mark.parametrize(
-    "pause", [{"me": identity(paused=True)}, {"cluster": cluster(paused=True)}], ids=["ScheduledMachine", "Cluster"]
-)
+PAUSES = [
+    pytest.param({"me": identity(paused=True)}, id="ScheduledMachine"),
+    pytest.param({"cluster": cluster(paused=True)}, id="Cluster"),
+]
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+def test_paused_says_who_asked_for_it_and_what_waits(pause):
+    message = decide(intent(), running_world(**pause), MORNING).message
+    assert message.startswith("Paused by Cluster prod; " if "cluster" in pause else "Paused by this ScheduledMachine; ")
+    assert message.endswith("nothing is changed.")
+
+
+@pytest.mark.parametrize("pause", PAUSES)
 @pytest.mark.parametrize("now", [MORNING, EVENING])
 @pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.SHUTTING_DOWN, Phase.ERROR])
 def test_paused_changes_nothing_and_keeps_the_phase_as_it_was(pause, now, phase):
@@ -86,6 +114,7 @@ def test_paused_before_anything_happened_is_pending():
 def test_paused_deletion_waits_too_with_a_warning():
     plan = decide(intent(), running_world(me=identity(paused=True, deleting_since=MORNING)), MORNING)
     assert (plan.reason, plan.actions, plan.problem) == ("DeletionPaused", (), True)
+    assert plan.message.endswith("deletion waits until it is resumed.")
 
 
 def test_paused_time_does_not_count_towards_a_shutdown():
@@ -138,6 +167,12 @@ def test_being_deleted_gives_up_10_min_after_the_grace_with_a_warning():
     assert "Machine desk-machine" in over.message
 
 
+def test_giving_up_on_a_deletion_is_tried_again_at_once_if_the_finalizer_could_not_be_released():
+    stuck = leaving_world(since=MORNING, me=deleting())
+    over = decide(intent(), stuck, MORNING + GRACE + 10 * MINUTE)
+    assert over.shutdown == MORNING, "else all of the waiting would begin anew"
+
+
 def test_being_deleted_long_after_a_shutdown_began_gets_its_own_10_min():
     stuck = leaving_world(since=MORNING - timedelta(hours=3), me=deleting())
     assert "ReleaseFinalizer" not in kinds(decide(intent(), stuck, MORNING + 14 * MINUTE))
@@ -154,6 +189,7 @@ def test_being_deleted_while_capi_is_not_served_waits_for_a_machine_that_was_the
     begun = replace(unseen, status=running_status(shutdown_started_at=MORNING))
     over = decide(intent(), begun, MORNING + GRACE + 10 * MINUTE)
     assert (kinds(over), over.problem) == (["ReleaseFinalizer"], True)
+    assert over.message == "Gave up waiting for the Machine; it is left behind."
 
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
@@ -232,9 +268,24 @@ def test_disabled_leaves_the_cordon_of_an_administrator():
 def test_disabled_finishes_a_deletion_that_was_already_asked_for():
     disabled = intent(**ENABLED_FALSE)
     leaving = decide(disabled, leaving_world(), CLOSES + MINUTE)
-    assert (leaving.phase, leaving.shutdown) == (Phase.DISABLED, CLOSES)
+    assert (leaving.phase, leaving.reason, leaving.shutdown) == (Phase.DISABLED, "Disabled", CLOSES)
+    assert leaving.message.startswith("The schedule is disabled; ")
+    assert leaving.message.endswith("Machine desk-machine is being deleted; Cluster API waits for its provider.")
     left = world(status=running_status(shutdown_started_at=CLOSES), infrastructure=child(Role.INFRASTRUCTURE))
     assert deleted(decide(disabled, left, CLOSES + MINUTE)) == [Role.INFRASTRUCTURE]
+
+
+def test_disabled_leaves_a_deletion_that_was_asked_for_the_rest_of_its_grace():
+    within, over = (decide(intent(**ENABLED_FALSE), leaving_world(), CLOSES + past) for past in (MINUTE, GRACE))
+    assert (within.actions, within.look_again_at) == ((), CLOSES + GRACE)
+    assert kinds(over) == ["Patch"]
+
+
+def test_disabled_forgets_a_shutdown_when_all_is_gone():
+    gone = world(status=running_status(shutdown_started_at=CLOSES))
+    plan = decide(intent(**ENABLED_FALSE), gone, CLOSES + MINUTE)
+    assert (plan.phase, plan.actions, plan.shutdown) == (Phase.DISABLED, (), None)
+    assert plan.message == "The schedule is disabled; set spec.schedule.enabled to true to resume."
 
 
 def test_disabled_wakes_at_the_boundary_so_that_in_schedule_stays_true():
@@ -264,10 +315,19 @@ def test_without_its_cluster_what_is_ours_is_removed(seen, reason):
     plan = decide(intent(), running_world(cluster=seen), MORNING)
     assert (plan.phase, plan.reason) == (Phase.SHUTTING_DOWN, reason)
     assert kinds(plan) == ["RecordShutdown", "Cordon"]
+    assert plan.message.startswith("Cluster prod ")
+    assert plan.message.endswith(" Draining Node node-7.")
 
 
 def test_a_missing_cluster_is_no_problem_outside_a_window():
     assert not decide(intent(), world(cluster=None), EVENING).problem
+
+
+def test_a_cluster_whose_name_cannot_be_read_is_not_missing():
+    unnamed = legible(raw_spec(clusterName=["prod"]))
+    inside, outside = (decide(unnamed, running_world(cluster=None), now) for now in (MORNING, CLOSES))
+    assert (inside.phase, inside.reason, inside.actions) == (Phase.ERROR, "InvalidSpec", ())
+    assert (outside.phase, kinds(outside)) == (Phase.SHUTTING_DOWN, ["RecordShutdown", "Cordon"])
 
 
 # 6: inside a window
@@ -346,6 +406,7 @@ def test_with_a_schedule_that_does_not_parse_what_runs_stays_with_a_warning(now)
     plan = decide(legible(unreadable_spec()), running_world(), now)
     assert (plan.phase, plan.actions, plan.problem) == (Phase.ERROR, (), True)
     assert "What runs stays" in plan.message
+    assert "What runs stays" not in decide(legible(unreadable_spec()), world(), now).message
 
 
 @pytest.mark.parametrize("spec", [broken_spec(schedule={"hoursOfDay": ["0-23"]}), unreadable_spec()])
@@ -355,8 +416,10 @@ def test_an_invalid_spec_gives_a_node_back_that_was_being_drained_and_forgets_th
 
 
 def test_an_invalid_spec_remembers_the_shutdown_of_a_machine_that_is_leaving():
-    plan = decide(legible(unreadable_spec()), leaving_world(), CLOSES + MINUTE)
+    plan = decide(legible(unreadable_spec()), leaving_world(node=cordoned_node()), CLOSES + MINUTE)
     assert (plan.actions, plan.shutdown) == ((), CLOSES)
+    gone = world(status=running_status(shutdown_started_at=CLOSES))
+    assert decide(legible(unreadable_spec()), gone, CLOSES + MINUTE).shutdown is None
 
 
 # Cancelled shutdown

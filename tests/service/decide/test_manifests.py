@@ -234,6 +234,12 @@ def test_we_stay_a_plain_owner_of_bootstrap_and_infrastructure_beside_capi(kept)
     assert patch.body["metadata"]["ownerReferences"] == [*others, SELF]
 
 
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_that_capi_controls_bootstrap_and_infrastructure_is_as_it_should_be(role):
+    controlled = child(role, owners=owners((UID, False), ("uid-of-the-machine", True)))
+    assert manifests.repairs(spec(), running_world(**{str(role): controlled})) == ()
+
+
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("state", [{"ours": False}, {"leaving": True}])
 def test_what_is_foreign_or_leaving_is_never_patched(role, state):
@@ -247,7 +253,7 @@ def test_what_is_foreign_or_leaving_is_never_patched(role, state):
 def test_a_patch_says_what_was_off_and_whose():
     patch = repair(running_world(machine=machine(of={"labels": {}}, drain_seconds=0)))
     assert (patch.role, patch.name, patch.uid) == (Role.MACHINE, "desk-machine", "uid-of-desk-machine")
-    assert patch.why == "labels, deletion"
+    assert patch.why == "labels, timeouts"
 
 
 # Specs changed by others
@@ -265,6 +271,23 @@ def test_a_patch_says_what_was_off_and_whose():
 def test_provider_specs_that_others_changed_are_told_by_path(there, paths):
     seen = child(Role.INFRASTRUCTURE, spec=there)
     assert manifests.changed_by_others(spec().infrastructure_spec, seen) == paths
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "path"),
+    [
+        ({"disk": {"size": 1}}, {"disk": "size"}, "spec.disk"),
+        ({"disk": "size"}, {"disk": {"size": 1}}, "spec.disk"),
+        ({"disks": [1, 2]}, {"disks": [1]}, "spec.disks"),
+        ({"disks": [1, 2]}, {"disks": 1}, "spec.disks"),
+        ({"disks": 1}, {"disks": [1]}, "spec.disks"),
+        ({"disks": [{"size": 1}, {"size": 2}]}, {"disks": [{"size": 1}, {"size": 3}]}, "spec.disks[1].size"),
+    ],
+)
+def test_a_provider_spec_that_took_another_shape_is_changed(wanted, there, path):
+    provider = spec(infrastructureSpec={**SPEC["infrastructureSpec"], "spec": wanted}).infrastructure_spec
+    assert manifests.changed_by_others(provider, child(Role.INFRASTRUCTURE, spec=there)) == (path,)
+    assert manifests.changed_by_others(provider, child(Role.INFRASTRUCTURE, spec=there, ours=False)) == ()
 
 
 def test_defaults_inside_lists_are_no_change():

@@ -80,6 +80,11 @@ def test_the_request_is_stored_before_anything_else_happens():
     assert "idea" in plan.message
 
 
+def test_a_shutdown_under_way_goes_on_while_the_request_is_stored():
+    seen = asking(status=running_status(shutdown_started_at=EVENING - MINUTE))
+    assert decide(intent(), seen, EVENING).shutdown == EVENING - MINUTE
+
+
 @pytest.mark.parametrize("text", ["", "True", "yes", "true ", "false"])
 def test_only_the_exact_word_is_a_request(text):
     seen = asking(node=node(annotations={**ASKED, names.ANNOTATION_RECLAIM_REQUESTED: text}))
@@ -93,17 +98,29 @@ def test_a_reason_of_any_shape_is_made_one_line():
     assert len(record.reclaim.reason) == 512
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [
-        asking(node=node(annotations=ASKED, provider_id="remote://192.0.2.99")),
-        asking(node=node(annotations=ASKED, provider_id=None)),
-        asking(node=None),
-    ],
-    ids=["another host", "a host that does not say which", "no Node"],
-)
+FOREIGN = [
+    pytest.param({"node": node(annotations=ASKED, provider_id="remote://192.0.2.99")}, id="another host"),
+    pytest.param({"node": node(annotations=ASKED, provider_id=None)}, id="a host that does not say which"),
+    pytest.param({"node": None}, id="no Node"),
+]
+
+
+@pytest.mark.parametrize("seen", FOREIGN)
 def test_a_request_counts_only_on_our_own_node(seen):
-    assert not any(isinstance(one, actions.RecordReclaim) for one in decide(intent(), seen, MORNING).actions)
+    assert decide(intent(), asking(**seen), MORNING).actions == ()
+
+
+@pytest.mark.parametrize("seen", FOREIGN)
+def test_a_request_is_cleared_only_from_our_own_node(seen):
+    unknown = asking(**seen, status=builders.status())
+    assert actions.ClearReclaimRequest not in kinds(decide(intent(), unknown, MORNING))
+    stored = decide(intent(), under_way(**seen), MORNING)
+    assert not {actions.ClearReclaimRequest, actions.StripReclaim} & set(kinds(stored))
+
+
+def test_a_request_on_a_node_that_served_an_earlier_machine_is_not_for_this_one():
+    plan = decide(intent(), asking(machine=machine(of={"uid": "new"})), MORNING)
+    assert (plan.phase, kinds(plan)) == (Phase.ACTIVE, [actions.ClearReclaimRequest])
 
 
 @pytest.mark.parametrize(
@@ -183,6 +200,17 @@ def test_after_a_restart_the_drain_is_tried_before_the_workload_cluster_is_known
     assert plan.actions[0] == actions.ForceDrain(node="node-7", provider_id=builders.PROVIDER_ID)
 
 
+@pytest.mark.parametrize("missing", ["node_name", "provider_id"])
+def test_without_a_node_of_its_own_there_is_nothing_to_drain(missing):
+    seen = under_way(machine=machine(**{missing: None}), status=builders.status(reclaim=UNDER_WAY), node=None)
+    assert actions.ForceDrain not in kinds(decide(intent(), seen, MORNING))
+
+
+def test_a_node_that_can_be_seen_is_drained_though_its_pods_could_not_be_listed_and_one_that_is_gone_too():
+    for seen in (under_way(workload=UNLISTED), under_way(node=None)):
+        assert kinds(decide(intent(), seen, MORNING))[0] is actions.ForceDrain
+
+
 def test_a_machine_that_is_leaving_is_not_drained_again():
     seen = under_way(machine=machine(of={"leaving": True}))
     assert actions.ForceDrain not in kinds(decide(intent(), seen, MORNING))
@@ -258,6 +286,11 @@ OFF = {"schedule": {"enabled": False}}
 def test_it_is_over_when_all_is_gone_and_the_schedule_disabled():
     plan = decide(intent(**OFF), gone(), MORNING)
     assert (plan.phase, plan.reclaimed, plan.actions) == (Phase.DISABLED, True, ())
+    assert plan.message.startswith("Disabled by an emergency reclaim: Node node-7 was asked back (idea). To return it")
+
+
+def test_it_is_over_although_the_node_outlives_its_machine_without_the_request():
+    assert decide(intent(**OFF), gone(node=node()), MORNING).reclaimed
 
 
 @pytest.mark.parametrize(
@@ -455,3 +488,17 @@ def test_the_node_of_an_earlier_machine_does_not_introduce_a_new_one():
     sim.reachable = True
     sim.settle()
     assert sim.status.phase is Phase.ACTIVE
+
+
+def test_a_kill_switch_in_the_middle_does_not_have_the_same_request_told_twice():
+    sim = running()
+    sim.ask_back()
+    sim.settle()
+    for switch in (True, False):
+        sim.edit(killSwitch=switch)
+        sim.settle()
+    assert sim.status.phase is Phase.EMERGENCY_REMOVE
+    assert sim.told().count("EmergencyReclaim") == 1
+    sim.finish_deletion()
+    sim.settle()
+    assert (sim.status.phase, sim.intent.enabled) == (Phase.DISABLED, False)

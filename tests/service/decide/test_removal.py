@@ -63,11 +63,19 @@ def test_pods_are_evicted_and_asked_again_until_they_are_gone():
 def test_pods_that_are_terminating_are_waited_for():
     plan = decide(intent(), draining_world(pod(leaving=True)), LATER)
     assert (plan.actions, plan.look_again_in) == ((), LOOK_AGAIN)
+    assert plan.message == "Draining Node node-7: 1 pod(s) left, terminating: apps/web."
+
+
+@pytest.mark.parametrize(("count", "named"), [(3, "apps/p0, apps/p1, apps/p2."), (5, "apps/p2 and 2 more.")])
+def test_some_of_the_pods_that_are_terminating_are_named_and_the_others_counted(count, named):
+    going = [pod(f"p{number}", leaving=True) for number in range(count)]
+    assert decide(intent(), draining_world(*going), LATER).message.endswith(named)
 
 
 def test_the_machine_is_deleted_as_soon_as_the_node_is_drained():
     plan = decide(intent(), draining_world(pod("log", controller_kind="DaemonSet")), LATER)
     assert [delete.role for delete in deletes(plan)] == [Role.MACHINE]
+    assert (plan.reason, plan.message) == ("DeletingMachine", "Deleting Machine desk-machine.")
     assert not deletes(plan)[0].undrained
     assert plan.drain is not None
     assert plan.drain.done
@@ -76,6 +84,11 @@ def test_the_machine_is_deleted_as_soon_as_the_node_is_drained():
 def test_a_cordon_that_somebody_undid_is_put_back():
     plan = decide(intent(), draining_world(pod(), node=node()), LATER)
     assert kinds(plan) == ["Cordon", "Evict"]
+
+
+def test_an_empty_node_is_closed_before_its_machine_is_deleted():
+    plan = decide(intent(), draining_world(node=node()), LATER)
+    assert (kinds(plan)[0], kinds(plan)[-1]) == ("Cordon", "Delete")
 
 
 def test_a_node_that_an_administrator_cordoned_is_not_marked_as_ours():
@@ -106,6 +119,12 @@ def test_the_node_of_another_host_is_neither_cordoned_nor_drained_when_the_provi
     assert not {"Cordon", "Evict"} & set(kinds(decide(intent(), seen, LATER)))
 
 
+@pytest.mark.parametrize("workload", [None, DISCONNECTED, UNLISTED], ids=["not yet", "unreachable", "unlisted"])
+def test_the_node_of_another_host_is_not_cordoned_while_its_cluster_is_out_of_reach(workload):
+    seen = running_world(node=node(provider_id="remote://another"), workload=workload)
+    assert kinds(decide(intent(), seen, CLOSES)) == ["RecordShutdown"]
+
+
 # An unreachable workload cluster
 
 
@@ -119,6 +138,7 @@ def test_a_node_whose_pods_could_not_be_listed_is_cordoned_but_never_taken_for_d
     seen = draining_world(workload=UNLISTED, node=node(), pods=None)
     waiting, over = decide(intent(), seen, LATER), decide(intent(), seen, CLOSES + GRACE)
     assert (kinds(waiting), waiting.drain, waiting.look_again_at) == (["Cordon"], None, CLOSES + GRACE)
+    assert (waiting.reason, waiting.look_again_in) == ("WorkloadClusterUnreachable", ASK_AGAIN)
     assert [one.undrained for one in deletes(over)] == [True]
 
 
@@ -127,7 +147,9 @@ def test_an_unreachable_workload_cluster_is_waited_for_up_to_the_drain_timeout(w
     seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=workload, node=None)
     waiting = decide(intent(), seen, LATER)
     assert (waiting.reason, waiting.actions) == ("WorkloadClusterUnreachable", ())
-    assert waiting.look_again_at == CLOSES + GRACE
+    assert (waiting.look_again_at, waiting.look_again_in) == (CLOSES + GRACE, None)
+    assert f"unreachable ({workload.message if workload else 'not connected yet'})" in waiting.message
+    assert "deleted at 18:05:00 UTC" in waiting.message
     assert deletes(decide(intent(), seen, CLOSES + GRACE))
 
 
@@ -144,6 +166,7 @@ def test_the_shorter_of_grace_and_drain_timeout_ends_the_drain(grace, drain, end
     before, after = decide(asked, held, CLOSES + ends - SECOND / 2), decide(asked, held, CLOSES + ends)
     assert (before.reason, before.look_again_at) == ("Draining", CLOSES + ends)
     assert after.reason == "DrainTimedOut"
+    assert "although not all pods have left in time" in after.message
     assert [delete.undrained for delete in deletes(after)] == [True]
 
 
@@ -152,6 +175,17 @@ def test_a_longer_timeout_given_during_the_shutdown_counts_at_once():
     assert decide(intent(), held, CLOSES + GRACE).reason == "DrainTimedOut"
     longer = intent(gracefulShutdownTimeout="1h", nodeDrainTimeout="1h")
     assert decide(longer, held, CLOSES + GRACE).reason == "Draining"
+
+
+def test_a_node_that_is_found_empty_after_its_time_was_drained_all_the_same():
+    """As after an outage of ours: the pods left in time, only nobody looked."""
+    empty = draining_world(pod("log", controller_kind="DaemonSet"))
+    plan = decide(intent(), empty, CLOSES + GRACE)
+    assert (plan.reason, [one.undrained for one in deletes(plan)]) == ("DeletingMachine", [False])
+    assert patches(plan) == [EXCLUDE]
+    assert plan.drain is not None
+    assert plan.drain.done
+    assert "Cordon" not in kinds(plan), "one that is refused would hold it up for ever"
 
 
 # Just before the DELETE
@@ -263,6 +297,12 @@ def left_over(**seen):
 def test_when_the_machine_is_gone_whatever_is_left_is_deleted():
     plan = decide(intent(), left_over(), LATER)
     assert [delete.role for delete in deletes(plan)] == [Role.INFRASTRUCTURE, Role.BOOTSTRAP]
+    assert plan.message == "Waiting until RemoteMachine desk-infra, K0sWorkerConfig desk-bootstrap is gone."
+
+
+@pytest.mark.parametrize("contract", [None, Contract.V1BETA2], ids=["unseen", "gone"])
+def test_when_the_machine_is_gone_the_shutdown_goes_on_until_the_rest_is(contract):
+    assert decide(intent(), left_over(contract=contract), LATER).shutdown == CLOSES
 
 
 def test_what_is_leaving_already_is_not_deleted_twice():

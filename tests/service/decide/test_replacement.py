@@ -23,6 +23,7 @@ from tests.service.decide.builders import (
     new_machine,
     running_status,
     running_world,
+    status,
 )
 
 EDITED = {"infrastructureSpec": {**SPEC["infrastructureSpec"], "spec": {"address": "192.0.2.8"}}}
@@ -44,6 +45,7 @@ def test_a_failed_machine_is_left_alone_inside_its_window_and_its_message_passed
 def test_a_failed_machine_is_replaced_on_a_spec_edit():
     plan = decide(intent(**EDITED), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
     assert (plan.phase, plan.reason) == (Phase.PENDING, "SpecEdited")
+    assert plan.message == "Replacing the failed Machine (InvalidConfiguration), as its specs were edited."
     assert kinds(plan)[-1] == "Delete"
 
 
@@ -87,6 +89,14 @@ def test_a_machine_that_a_health_check_marked_is_deleted_and_that_is_stored_firs
     assert kinds(plan)[-1] == "Delete"
 
 
+def test_a_failed_machine_is_replaced_when_a_health_check_marks_it():
+    failed = new_machine(failure=FAILURE, remediation_requested=True)
+    plan = decide(intent(), running_world(machine=failed, node=None, status=status()), MORNING)
+    assert (plan.phase, plan.reason) == (Phase.PENDING, "Remediating")
+    assert kinds(plan)[0] == "RecordRemediation"
+    assert kinds(plan)[-1] == "Delete"
+
+
 def test_a_machine_that_a_health_check_marked_is_drained_by_capi_within_the_grace():
     plan = decide(intent(gracefulShutdownTimeout="2m"), sick(), MORNING)
     patch = next(action for action in plan.actions if isinstance(action, actions.Patch))
@@ -101,6 +111,7 @@ def test_replacements_grow_rarer(count, minutes):
     due = MORNING + minutes * MINUTE
     early = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due - MINUTE)
     assert (early.phase, early.reason, early.actions) == (Phase.ERROR, "RemediationPaused", ())
+    assert early.problem
     assert early.look_again_at == due
     late = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due)
     assert late.actions[0] == actions.RecordRemediation(count + 1, due, UNWELL)
@@ -117,3 +128,10 @@ def test_while_the_next_replacement_is_not_due_a_cordon_of_ours_is_undone():
     recent = sick(remediation=Remediation(count=1, at=MORNING, machine_uid="another"))
     plan = decide(intent(), recent.having(node=cordoned_node()), MORNING + MINUTE)
     assert (plan.reason, kinds(plan)) == ("RemediationPaused", ["Uncordon"])
+
+
+def test_a_replacement_made_by_a_clock_that_was_far_ahead_does_not_hold_up_the_next():
+    ahead = sick(remediation=Remediation(count=1, at=MORNING + timedelta(days=365), machine_uid="another"))
+    assert decide(intent(), ahead, MORNING).actions[0] == actions.RecordRemediation(2, MORNING, UNWELL)
+    a_little = sick(remediation=Remediation(count=1, at=MORNING + MINUTE, machine_uid="another"))
+    assert decide(intent(), a_little, MORNING).reason == "RemediationPaused"
