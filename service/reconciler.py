@@ -168,19 +168,22 @@ class Reconciler:
         if plan.look_at_agent_in is not None:
             a_second = self._clock.real_seconds(timedelta(seconds=1))
             self._queue.add(key, due=self._clock.now() + plan.look_at_agent_in / a_second)
-        hurry = _hurry(plan)
         if not outcome.interrupted:
             self._conflicts.succeeded(key)
         if outcome.interrupted:
             self._queue.retry(key, after=self._conflicts.failed(key))
         elif outcome.trouble is not None:
             # What was to be looked at soon anyway, such as a drain, does not wait for a back-off.
-            soon = outcome.trouble.retry_after or hurry or plan.look_again_in
+            soon = outcome.trouble.retry_after or _hurry(plan) or plan.look_again_in
             raise TroubleError(outcome.trouble.message, soon)
-        elif outcome.left:
-            self._queue.retry(key)
-        elif plan.look_again_in == timedelta(0):
-            self._queue.add(key, due=LONG_AGO if hurry else None)
+        else:
+            self._look_soon(key, plan, outcome)
+
+    def _look_soon(self, key: Key, plan: Plan, outcome: Outcome) -> None:
+        if outcome.left:
+            self._queue.retry(key)  # besides: a drain does not wait for what has failed for hours
+        if plan.look_again_in == timedelta(0):
+            self._queue.add(key, due=LONG_AGO if _hurry(plan) else None)
         elif plan.look_again_in is not None:
             pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
             self._queue.retry(key, after=pause.total_seconds())

@@ -11,10 +11,11 @@ from crds.providers import DEFAULT_POLICY
 from crds.status import Phase
 from service.clock import ManualClock
 from service.decide.intent import read_intent
-from service.decide.outcome import Outcome
-from service.decide.plan import Plan
+from service.decide.lifecycle import decide
+from service.decide.outcome import Blocker, Outcome, Trouble
+from service.decide.plan import EquipReclaim, Plan
 from service.decide.world import Role
-from service.kube.errors import Conflict, KubeError, Unavailable
+from service.kube.errors import Conflict, Forbidden, KubeError, Unavailable
 from service.observe.subject import Subject
 from service.reconciler import Reconciler, TroubleError
 from service.runtime.key import Key
@@ -33,17 +34,21 @@ class Scene:
         self.world, self.edited = builders.world(), False
         self.clock = ManualClock(MORNING)
         self.priority = 50
+        self.spec, self.status = dict[str, Any](), dict[str, Any]()
+        self.outcome = dict[str, Any]()
+        self.written = list[dict[str, Any]]()
         observer: Any = SimpleNamespace(
-            subject=self.subject, observe=self.observe, write_subject=self.write, catch_up=self.write_nothing
+            subject=self.subject, observe=self.observe, write_status=self.write, catch_up=self.write_nothing
         )
         observer.is_superseded = lambda _subject: self.edited
         events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
         performer: Any = SimpleNamespace(perform=self.perform)
-        self.queue = Queue(self.clock)
+        self.real = 0.0
+        self.queue = Queue(self.clock, real=lambda: self.real)
         self.reconcile = Reconciler(self.queue, observer, performer, events, self.clock)
 
     def subject(self, key: Key) -> Subject:
-        raw = builders.stored(builders.raw_spec(priority=self.priority))
+        raw = builders.stored(builders.raw_spec(priority=self.priority) | self.spec) | {"status": self.status}
         raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER]}
         return Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
 
@@ -53,15 +58,59 @@ class Scene:
         return self.world
 
     async def perform(self, _subject: Any, world: Any, plan: Any) -> Any:
-        return world, Outcome(done=plan.actions)
+        return world, Outcome(**{"done": plan.actions, **self.outcome})
 
-    async def write(self, *_: Any, **__: Any) -> None:
+    async def write(self, _subject: Any, changes: dict[str, Any]) -> None:
+        self.written.append(changes)
         end = self.ends.pop(0)
         if end is not None:
             raise end
 
+    def taken_after(self, seconds: float) -> Key | None:
+        """Whom a worker gets so many seconds of real time later."""
+        self.real += seconds
+        return self.queue.take()
+
     async def write_nothing(self, _subject: Any) -> None:
         pass
+
+
+async def test_no_status_is_written_when_nothing_changed():
+    scene = Scene(None)
+    scene.world = builders.running_world()
+    await scene.reconcile(KEY)
+    scene.status = scene.written[0]
+    scene.world = scene.world.having(status=scene.subject(KEY).status)
+    scene.clock.advance(timedelta(minutes=1))
+    await scene.reconcile(KEY)
+    assert len(scene.written) == 1
+
+
+async def test_nothing_is_written_to_an_object_that_was_just_let_go():
+    scene = Scene()
+    scene.world = builders.world(me=builders.identity(deleting_since=MORNING))
+    await scene.reconcile(KEY)
+    assert scene.written == []
+
+
+async def test_a_start_takes_nothing_back_before_the_workload_cluster_has_answered():
+    scene = Scene()
+    known = builders.running_status(phase=Phase.ACTIVE)
+    scene.world = builders.running_world(status=known, workload=None, node=None)
+    await scene.reconcile(KEY)
+    assert scene.written == []
+
+
+async def test_what_keeps_us_from_looking_is_in_the_status_with_one_warning():
+    scene = Scene(None)
+    scene.world = Forbidden("the operator may not list machines")
+    for _ in range(2):
+        with pytest.raises(Forbidden):
+            await scene.reconcile(KEY)
+        scene.status = scene.written[0]
+    (changes,) = scene.written
+    assert (changes["phase"], changes["message"]) == ("Error", "the operator may not list machines")
+    assert scene.told == ["Forbidden"]
 
 
 async def test_what_was_done_is_told_although_the_status_cannot_be_stored():
@@ -130,6 +179,60 @@ async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_wh
     assert scene.told == ["ScheduleActivated", "ForeignObject"]
 
 
+@pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "Unavailable"])
+async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
+    scene = Scene(None)
+    trouble = Trouble(decide(builders.intent(), scene.world, MORNING).actions[0], reason, "it failed")
+    scene.outcome = {"done": (), "trouble": trouble}
+    with pytest.raises(TroubleError, match="it failed") as raised:
+        await scene.reconcile(KEY)
+    assert raised.value.retry_after is None, "the back-off decides"
+    assert scene.written[0]["phase"] == "Error"
+
+
+async def test_how_long_the_server_asks_to_wait_is_respected():
+    scene = Scene(None)
+    first = decide(builders.intent(), scene.world, MORNING).actions[0]
+    scene.outcome = {"done": (), "trouble": Trouble(first, "Unavailable", "busy", timedelta(seconds=7))}
+    with pytest.raises(TroubleError) as raised:
+        await scene.reconcile(KEY)
+    assert raised.value.retry_after == timedelta(seconds=7)
+    scene = Scene(Unavailable("busy", retry_after=9.0))
+    with pytest.raises(TroubleError) as raised:
+        await scene.reconcile(KEY)
+    assert raised.value.retry_after == timedelta(seconds=9)
+
+
+@pytest.mark.parametrize("now", [MORNING, EVENING])
+async def test_an_invalid_spec_is_not_tried_again_until_it_is_edited(now):
+    scene = Scene(None)
+    scene.clock.at, scene.spec = now, {"priority": "high"}
+    await scene.reconcile(KEY)
+    assert scene.written[0]["phase"] == "Error"
+    assert scene.taken_after(24 * 3600) is None
+    assert scene.told[-1] == "InvalidSpec"
+
+
+@pytest.mark.parametrize(("blocked", "seconds"), [(False, 1), (True, 5)], ids=["terminating", "refused by a budget"])
+async def test_a_drain_is_looked_at_again_soon_and_a_budget_asked_less_often(blocked, seconds):
+    scene = Scene(None)
+    scene.clock.at = CLOSES + timedelta(minutes=1)
+    scene.world = builders.draining_world(builders.pod())
+    scene.outcome = {"blockers": (Blocker(builders.pod(), "a budget"),) if blocked else ()}
+    await scene.reconcile(KEY)
+    assert [scene.taken_after(pause) for pause in (0.9 * seconds, 0.2 * seconds)] == [None, KEY]
+
+
+async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_less_often():
+    scene = Scene(None, None, None)
+    scene.reconcile._conflicts.chance = lambda: 0.0
+    scene.outcome = {"done": (), "interrupted": True}
+    for pause in (0.1, 0.2, 0.4):
+        await scene.reconcile(KEY)
+        assert [scene.taken_after(part * pause) for part in (0.9, 0.2)] == [None, KEY]
+        scene.queue.done(KEY)
+
+
 async def test_a_pass_over_an_object_that_is_gone_lets_go_of_what_an_earlier_one_took_hold_of() -> None:
     # Such as its workload cluster, by a pass that was under way when the object went.
     forgotten: list[Key] = []
@@ -156,3 +259,26 @@ def test_somebody_who_waits_for_his_machine_does_not_wait_for_a_crowd(phase: Pha
     reconciler = Reconciler(queue, nobody, nobody, nobody, clock)
     reconciler._look_again(KEY, Plan(phase, "Reason", "message", look_again_in=timedelta(0)), Outcome())
     assert queue.take() == first
+
+
+@pytest.mark.parametrize("pause", [timedelta(0), timedelta(seconds=1)])
+def test_what_was_left_for_later_does_not_hold_up_what_is_to_be_looked_at_soon(pause: timedelta):
+    """Such as a drain, by an agent that cannot be told what to look for and has failed so for hours."""
+    nobody: Any = SimpleNamespace()
+    real = 0.0
+    queue = Queue(ManualClock(CLOSES), real=lambda: real)
+    reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(CLOSES))
+    left = (EquipReclaim(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
+    plan = Plan(Phase.SHUTTING_DOWN, "Draining", "message", look_again_in=pause)
+    reconciler._look_again(KEY, plan, Outcome(left=left))
+    real = 1.0
+    assert queue.take() == KEY
+
+
+def test_what_was_left_for_later_is_tried_again_where_nothing_else_is_to_be_done():
+    nobody: Any = SimpleNamespace()
+    queue = Queue(ManualClock(MORNING))
+    reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(MORNING))
+    left = (EquipReclaim(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
+    reconciler._look_again(KEY, Plan(Phase.ACTIVE, "MachineRunning", "message"), Outcome(left=left))
+    assert (queue.depth, queue.waiting) == (0, 1)

@@ -181,6 +181,14 @@ def test_failures_back_off_longer_each_time_up_to_the_cap(queue, real):
     assert pauses == [30, 60, 120, 240, 300, 300]
 
 
+def test_unless_told_otherwise_failures_wait_from_30_s_up_to_5_min_and_not_all_the_same(clock, real):
+    queue = Queue(clock, real=real)
+    first = [queue.retry(key(f"x{n}")) for n in range(50)]
+    last = [queue.retry(key("x0")) for _ in range(20)][-1]
+    assert 24 <= min(first) < max(first) <= 30
+    assert 240 <= last <= 300
+
+
 def test_success_resets_the_back_off(queue):
     queue.retry(key("x"))
     queue.retry(key("x"))

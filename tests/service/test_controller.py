@@ -1,0 +1,99 @@
+"""A controller that was put together and not started: what it tells of itself, and what a failed pass leads to."""
+
+from typing import Any
+
+import pytest
+
+from service import metrics
+from service.app import Shared
+from service.clock import ManualClock
+from service.controller import Controller
+from service.fence import Fence, NotOursError
+from service.kube.client import Client
+from service.kube.errors import Unavailable
+from service.runtime.key import Key
+from service.settings import Settings
+from service.sharding import Shard, shard_number
+from tests.service.decide import builders
+from tests.service.decide.builders import MORNING
+
+FIRST, SECOND = Shard(0, 2), Shard(1, 2)
+KEYS = [Key("team", f"desk-{number}") for number in range(20)]
+OURS = [key for key in KEYS if shard_number(key.namespace, key.name, 2) == FIRST.number]
+
+
+@pytest.fixture
+def controller() -> Controller:
+    """The holder of the first of two shards."""
+    settings = Settings(webhooks=False, instance_count=2)
+    client = Client.from_inline("https://127.0.0.1:1", token="t")
+    fence = Fence(2, lambda: 0.0)
+    made = Controller(Shared(settings=settings, client=client, clock=ManualClock(MORNING)), fence)
+    fence.extend(FIRST, 60.0)
+    return made
+
+
+def hears_of(controller: Controller, *keys: Key, **status: Any) -> None:
+    for key in keys:
+        raw = builders.stored(builders.raw_spec()) | {"status": status}
+        raw["metadata"] |= {"name": key.name, "resourceVersion": "1", "uid": key.name}
+        controller.watches.scheduled.absorb(raw, notify=True)
+
+
+def shown(name: str, **labels: str) -> float | None:
+    return metrics.REGISTRY.get_sample_value(f"fivespot_{name}", labels)
+
+
+# The page of metrics
+
+
+def test_it_tells_the_time_that_schedules_live_by_and_how_far_its_clock_is_ahead(controller):
+    controller._shared.client.transport.skew_seconds = 3.5
+    assert (shown("clock_time_seconds"), shown("clock_skew_seconds")) == (MORNING.timestamp(), 3.5)
+
+
+def test_it_counts_objects_by_phase_whoever_serves_them(controller):
+    hears_of(controller, *KEYS[:14], phase="Active")
+    hears_of(controller, *KEYS[14:], phase="Inactive")
+    counted = [shown("scheduledmachines", phase=phase) for phase in ("Active", "Inactive", "Error")]
+    assert counted == [14, 6, 0]
+
+
+def test_it_tells_which_shards_it_holds_and_how_many_objects_they_have(controller):
+    hears_of(controller, *KEYS)
+    held = [shown("shard_held", shard=str(shard)) for shard in (FIRST, SECOND)]
+    objects = [shown("shard_objects", shard=str(shard)) for shard in (FIRST, SECOND)]
+    assert (held, objects) == ([1, 0], [len(OURS), 0])
+    controller.fence.drop(FIRST)
+    assert (shown("shard_held", shard=str(FIRST)), shown("shard_objects", shard=str(FIRST))) == (0, 0)
+
+
+def test_it_tells_how_much_is_due_of_its_own(controller):
+    for key in KEYS:
+        controller.queue.add(key)
+    assert controller.queue.take() in OURS
+    assert shown("queue_depth") == len(OURS) - 1
+
+
+# What comes of a pass that failed
+
+
+@pytest.mark.parametrize(
+    ("error", "pauses"),
+    [
+        (Unavailable("busy", retry_after=7.0), (7, 7)),
+        (Unavailable("no answer"), (24, 30)),
+        (ZeroDivisionError("a bug"), (24, 30)),
+    ],
+)
+def test_whatever_a_pass_runs_into_is_tried_again(controller, error, pauses):
+    asked = []
+    retry = controller.queue.retry
+    controller.queue.retry = lambda key, after=None: asked.append(retry(key, after=after)) or asked[-1]
+    controller._failed(OURS[0], error)
+    assert pauses[0] <= asked[0] <= pauses[1]
+
+
+def test_what_another_replica_serves_by_now_is_left_to_it(controller):
+    controller._failed(OURS[0], NotOursError("not ours any more"))
+    assert controller.queue.waiting == 0
