@@ -61,17 +61,20 @@ class LeaseBook:
 
     async def look(self) -> None:
         """Asks for all Leases: what it finds is no older than the moment of asking."""
+        before = dict(self._sights)
         async with self._in_time("list leases"):
             listed = await self._client.list(LEASES, namespace=self._namespace, labels=SELECTOR)
-        found = {self.note(raw) for raw in listed}
-        for gone in set(self._sights) - found:
-            self._vanished(gone)
+        found = {self._answered(raw, before) for raw in listed}
+        for gone in set(before) - found:
+            if self._sights.get(gone) is before[gone]:  # else it was heard of after the list was made
+                self._vanished(gone)
 
     async def read(self, shard: Shard) -> Sight | None:
         """Asks for one Lease; None if there is none."""
+        before = dict(self._sights)
         async with self._in_time(f"get lease {shard.lease_name}"):
             try:
-                self.note(await self._client.get(LEASES, shard.lease_name, namespace=self._namespace))
+                self._answered(await self._client.get(LEASES, shard.lease_name, namespace=self._namespace), before)
             except NotFound:
                 self._vanished(shard)
         return self.sight(shard)
@@ -134,6 +137,20 @@ class LeaseBook:
             self._vanished(shard)
         if shard is not None:
             self.on_news(shard)
+
+    def _answered(self, raw: Raw, before: dict[Shard, Sight]) -> Shard | None:
+        """Takes in what we asked for; `before` is what was known then.
+
+        Older than that, it tells that the server's history went back (restored from a backup): its word counts, or each
+        write of ours would conflict for ever.
+        """
+        shard = Shard.of_lease(raw["metadata"]["name"])
+        known = before.get(shard) if shard is not None else None
+        if known is not None and known.shard not in self._sights:
+            return shard  # removed by us since: whoever held it would seem to live
+        if known is not None and int(raw["metadata"]["resourceVersion"]) < known.version:
+            self._sights.pop(known.shard, None)
+        return self.note(raw)
 
     def note(self, raw: Raw) -> Shard | None:
         """Takes in a Lease, however it came to us; the newest wins."""

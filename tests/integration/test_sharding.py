@@ -1,11 +1,17 @@
 """Three controllers share the work on a real API server, and take over from each other."""
 
 import asyncio
+import ssl
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 
+import httpx
+import orjson
 import pytest
 
+from certs.bundle import Policy, first_bundle
+from crds import names
 from local import access
 from local.provider.kinds import BOOTSTRAPS, HOSTS
 from service.app import Shared
@@ -18,7 +24,10 @@ from service.settings import Settings
 from service.sharding import shard_number
 from tests.e2e.manifests import machine
 from tests.integration.replicas import arena
+from tests.service.process import started
 from tests.waiting import until
+from tests.webhooks.reviews import machine as manifest
+from tests.webhooks.reviews import review
 
 PATIENCE = 120.0
 LEASE, LONG_LEASE = 10, 60
@@ -126,6 +135,36 @@ async def test_the_caches_that_a_shard_needs_are_warm_before_it_is_taken_over(si
     for site in found[1:]:
         for kind in (BOOTSTRAPS, HOSTS):
             await until(lambda kind=kind, site=site: is_warm(site.controller.watches.informer_of(kind)))
+
+
+async def test_a_spare_replica_holds_no_shard_and_answers_webhooks(sites, tmp_path):
+    stage, found = sites
+    made = first_bundle(("localhost",), datetime.now(UTC), Policy())
+    (tmp_path / "tls.crt").write_bytes(made.leaf.certificate)
+    (tmp_path / "tls.key").write_bytes(made.leaf.key)
+    words = [
+        f"--kubeconfig={stage.cluster.kubeconfig_of(access.KWOK)}", f"--namespace={stage.own}",
+        f"--namespaces={stage.tenants}", "--instance-count=3", "--instance-id=0", "--bind-address=127.0.0.1",
+        "--webhook-port=0", "--health-port=0", "--metrics-port=0", "--drain-seconds=0",
+        "--certificates=files", f"--certificate-file={tmp_path / 'tls.crt'}", f"--key-file={tmp_path / 'tls.key'}",
+    ]  # fmt: skip
+    trusting = ssl.create_default_context(cadata=made.trusted.decode())
+    async with started(words) as spare, httpx.AsyncClient(verify=trusting) as client:
+        webhooks, health, metrics = [await spare.port(name) for name in ("webhooks", "health", "metrics")]
+        await until(lambda: answers(client, f"http://127.0.0.1:{health}/ready"), within=PATIENCE)
+        asked = orjson.dumps(review(manifest()))
+        told = await client.post(f"https://localhost:{webhooks}{names.VALIDATE_PATH}", content=asked)
+        assert told.json()["response"]["allowed"] is True
+        page = (await client.get(f"http://127.0.0.1:{metrics}/metrics")).text
+    assert [line for line in page.splitlines() if line.startswith("fivespot_shard_held{")] == [
+        f'fivespot_shard_held{{shard="{number}-of-3"}} 0.0' for number in range(3)
+    ]
+    assert [site.held for site in found] == [{0}, {1}, {2}]
+
+
+async def answers(client, url):
+    with suppress(httpx.ConnectError):
+        return (await client.get(url)).status_code == 200
 
 
 def is_warm(cache):

@@ -69,3 +69,63 @@ async def test_the_holder_says_how_long_its_lease_lasts(book):
 async def test_leases_of_others_in_the_same_namespace_are_not_ours(book):
     assert book.note(lease(7, name="kube-scheduler")) is None
     assert list(book) == []
+
+
+def answers(book, verb, answer, meanwhile=None):
+    """The server's answer to a request; `meanwhile` is heard while that is under way."""
+
+    async def ask(*_args, **_options):
+        if meanwhile is not None:
+            book.note(meanwhile)
+        return answer
+
+    setattr(book._client, verb, ask)
+
+
+async def test_a_server_that_was_restored_from_a_backup_is_believed_when_it_is_asked(book, now):
+    book.note(lease(9000))
+    now.at = 110.0
+    answers(book, "get", lease(70, holder="former"))
+    seen = await book.read(SHARD)
+    assert (seen.version, seen.holder, seen.since) == (70, "former", 110.0)
+
+
+async def test_so_is_its_list(book):
+    book.note(lease(9000))
+    answers(book, "list", [lease(70, holder="former")])
+    await book.look()
+    assert book.sight(SHARD).version == 70
+
+
+async def test_an_answer_that_the_watch_overtook_changes_nothing(book):
+    book.note(lease(7))
+    answers(book, "get", lease(7), meanwhile=lease(8, holder="new"))
+    assert (await book.read(SHARD)).holder == "new"
+
+
+async def test_a_lease_that_was_made_after_a_list_is_not_missing_in_it(book):
+    other = Shard(1, 2)
+    answers(book, "list", [lease(7)], meanwhile=lease(8, name=other.lease_name))
+    await book.look()
+    assert not book.sight(other).deleted
+
+
+async def test_a_lease_that_we_removed_while_a_list_was_made_does_not_come_back_with_it(book):
+    dead = Shard(0, 3)
+
+    async def removed(*_args, **_options):
+        await book.remove(book.sight(dead))
+        return [lease(7, name=dead.lease_name)]
+
+    book.note(lease(7, name=dead.lease_name))
+    answers(book, "delete", {})
+    book._client.list = removed
+    await book.look()
+    assert list(book) == []
+
+
+async def test_a_lease_that_a_list_lacks_was_deleted(book):
+    book.note(lease(7))
+    answers(book, "list", [])
+    await book.look()
+    assert book.sight(SHARD).deleted
