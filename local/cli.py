@@ -7,7 +7,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ host."""
 ENV = """\
 Prints lines for a shell: `eval "$(5spot local env)"` makes kubectl speak to the management cluster, and with `--context
 workload` to the workload cluster. Where there is no kubectl, the one that was built is put on the PATH."""
+
+DOWN = """\
+Stops the control plane that `up` started. The kubeconfigs that it wrote go along, but for one that was changed
+since."""
 
 
 def register(subparsers: Any) -> None:
@@ -60,7 +64,7 @@ def register(subparsers: Any) -> None:
         "status", help="show what runs where", description="Shows what runs where; exit code 3 if nothing does."
     )
     status.set_defaults(run=_guarded(_status))
-    down = commands.add_parser("down", help="stop it", description="Stops the control plane that `up` started.")
+    down = commands.add_parser("down", help="stop it", description=DOWN)
     down.set_defaults(run=_guarded(_down))
 
 
@@ -102,7 +106,7 @@ def _up(args: argparse.Namespace) -> int:
     try:
         up.hold(request, lambda ready: _show(ready, "Stop it with Ctrl-C."), Progress())
     except KeyboardInterrupt:
-        print("stopped; nothing is left behind", file=sys.stderr)
+        print(_farewell(request.files), file=sys.stderr)
         return INTERRUPTED
     return 0
 
@@ -151,8 +155,15 @@ def _down(_: argparse.Namespace) -> int:
     signal.pidfd_send_signal(owner, signal.SIGTERM)
     if not select.select([owner], [], [], DOWN_SECONDS)[0]:
         raise LocalError(f"process {found.owner}, which holds the control plane, did not end within {DOWN_SECONDS} s")
-    print("stopped; nothing is left behind")
+    print(_farewell((Path(found.kubeconfig), Path(found.workload_kubeconfig))))
     return 0
+
+
+def _farewell(kubeconfigs: Iterable[Path]) -> str:
+    left = [str(path) for path in kubeconfigs if path.is_file()]
+    if not left:
+        return "stopped; nothing is left behind"
+    return f"stopped; left behind, as somebody has changed it since: {', '.join(left)}"
 
 
 def _refuse_second() -> None:

@@ -5,6 +5,8 @@ Started by `local.processes` as a script of its own, with nothing but the standa
 
 import contextlib
 import fcntl
+import hashlib
+import json
 import os
 import select
 import shutil
@@ -14,6 +16,8 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "5spot-local-"
+ELSEWHERE = "elsewhere.json"
+"""Where the owner notes, in the directory, what it wrote outside of it: the digest of each file by its path."""
 
 
 def main() -> int:
@@ -34,6 +38,7 @@ def main() -> int:
         wait_for_end(owner)
         kill_group()
     finally:
+        take_back(Path(directory, ELSEWHERE))
         remove(Path(directory))
         for name in sys.argv[1:]:
             remove_unless_locked(Path(name))
@@ -94,6 +99,25 @@ def remove(directory: Path) -> None:
     """Removes the directory; twice, as a dying server may just have written a last file."""
     for _ in range(2):
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def take_back(note: Path) -> None:
+    """Removes what the owner wrote elsewhere, if it wrote anything."""
+    with contextlib.suppress(OSError, ValueError):
+        for name, written in json.loads(note.read_bytes()).items():
+            remove_unless_changed(Path(name), written)
+
+
+def remove_unless_changed(path: Path, written: str) -> None:
+    """Removes a file that still is what the owner wrote; what somebody has added to it is not ours to remove."""
+    with contextlib.suppress(OSError):
+        if digest(path.read_bytes()) == written:
+            path.unlink()
+
+
+def digest(content: bytes) -> str:
+    """What a file is told by."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def remove_unless_locked(path: Path) -> None:

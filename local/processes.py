@@ -1,6 +1,7 @@
 """Server processes that log to a file, are waited for until ready, and never outlive their owner."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +50,11 @@ class Keeper:
         if not self.directory.is_absolute():
             self.close()
             raise LocalError(f"there is no place for temporary files ({answer}): set TMPDIR to a folder with room")
+
+    def takes_back(self, files: Mapping[Path, str]) -> None:
+        """Files with these contents, wherever they lie, go along as well, unless somebody writes to them."""
+        noted = {str(path): keeper.digest(text.encode()) for path, text in files.items()}
+        (self.directory / keeper.ELSEWHERE).write_text(json.dumps(noted), encoding="utf-8")
 
     def close(self) -> None:
         """Kills what still runs in the group and removes the directory."""

@@ -73,14 +73,15 @@ def held(request: Request, progress: Progress) -> Iterator[State]:
     assets = ensure(progress)
     with state.register(state.path()) as registration, ExitStack() as stack:
         registration.record(_starting())
-        keeper = stack.enter_context(Keeper([*request.files, registration.path]))
+        keeper = stack.enter_context(Keeper([registration.path]))
         with progress.step("starting the control plane"):
             options = Options(ports=request.ports, definitions=(custom_resource_definition(),))
             plane = stack.enter_context(ControlPlane(assets, keeper, options))
         operator = _operator(request, plane, keeper, progress)
         if operator is not None:
             stack.enter_context(operator)
-        ready = _publish(request, plane, assets, operator)
+        _write_kubeconfigs(request, plane, keeper)
+        ready = _described(request, plane, assets, operator)
         registration.record(ready)
         yield ready
 
@@ -176,10 +177,15 @@ def _operator(request: Request, plane: ControlPlane, keeper: Keeper, progress: P
         return Operator.start(plane.management, keeper, request.operator, request.ports)
 
 
-def _publish(request: Request, plane: ControlPlane, assets: Assets, operator: Operator | None) -> State:
-    for path, cluster in ((request.kubeconfig, plane.management), (request.workload_kubeconfig, plane.workload)):
-        if path is not None:
-            pki.write_private(path, cluster.access.kubeconfig())
+def _write_kubeconfigs(request: Request, plane: ControlPlane, keeper: Keeper) -> None:
+    wanted = ((request.kubeconfig, plane.management), (request.workload_kubeconfig, plane.workload))
+    files = {path: cluster.access.kubeconfig() for path, cluster in wanted if path is not None}
+    keeper.takes_back(files)  # first: else one that is killed in between leaves the way into a cluster that is gone
+    for path, text in files.items():
+        pki.write_private(path, text)
+
+
+def _described(request: Request, plane: ControlPlane, assets: Assets, operator: Operator | None) -> State:
     servers = (*plane.servers, *((operator.server,) if operator else ()))
     return State(
         owner=os.getpid(),

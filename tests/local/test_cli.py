@@ -21,13 +21,14 @@ def spot(tmp_path: Path, assets: Assets) -> Spot:
     return Spot.at(tmp_path, assets)
 
 
-def test_up_status_down_leave_nothing_behind(spot: Spot, tmp_path: Path, assets: Assets) -> None:
-    config = tmp_path / "management.kubeconfig"
+def test_up_status_down_leave_nothing_behind_but_what_others_wrote(spot: Spot, tmp_path: Path, assets: Assets) -> None:
+    config, extended = tmp_path / "management.kubeconfig", tmp_path / "workload.kubeconfig"
+    files = ("--kubeconfig", str(config), "--workload-kubeconfig", str(extended))
     try:
-        up = spot("local", "up", "--no-operator", "--detach", "--kubeconfig", str(config))
+        up = spot("local", "up", "--no-operator", "--detach", *files)
         assert up.returncode == 0, up.stderr
         assert f"kubeconfig {config}\n" in up.stdout
-        assert f"kubeconfig {recorded(spot).workload_kubeconfig}\n" in up.stdout
+        assert f"kubeconfig {extended}\n" in up.stdout
         assert "operator    not started" in up.stdout
         assert 'eval "$(5spot local env)"\n  kubectl get clusters,machines' in up.stdout
         assert spot("local", "env").stdout.startswith(f"export KUBECONFIG={config}:")
@@ -52,9 +53,13 @@ def test_up_status_down_leave_nothing_behind(spot: Spot, tmp_path: Path, assets:
         assert [line.split()[0] for line in spot("local", "status").stdout.splitlines() if "DEAD" in line] == [
             "workload-kwok"
         ]
+        mine = [assets.kubectl, f"--kubeconfig={extended}", "config", "set-context", "mine", "--user=me"]
+        subprocess.check_call(mine, stdout=subprocess.DEVNULL)
     finally:
         down = spot("local", "down")
-    assert (down.returncode, down.stdout) == (0, "stopped; nothing is left behind\n")
+    left = f"stopped; left behind, as somebody has changed it since: {extended}\n"
+    assert (down.returncode, down.stdout) == (0, left)
+    assert "name: mine" in extended.read_text()
     assert spot.files == []
     assert not config.exists()
     assert spot("local", "status").returncode == 3

@@ -74,6 +74,22 @@ def test_closing_removes_the_directory_and_the_files_that_go_along(tmp_path: Pat
     assert not along.exists()
 
 
+def test_files_elsewhere_go_along_but_for_one_that_somebody_has_written_to(tmp_path: Path) -> None:
+    files = {tmp_path / name: f"for {name}" for name in ("gone-already", "changed", "untouched")}
+    with Keeper() as made:
+        made.takes_back(files)
+        (tmp_path / "changed").write_text("for changed, and a context of my own")
+        (tmp_path / "untouched").write_text("for untouched")
+    assert [path.name for path in tmp_path.iterdir()] == ["changed"]
+    assert not made.directory.exists()
+
+
+def test_a_note_that_was_not_finished_keeps_nothing_else_from_going() -> None:
+    with Keeper() as made:
+        (made.directory / keeper.ELSEWHERE).write_text('{"')
+    assert not made.directory.exists()
+
+
 def test_a_file_that_a_later_owner_has_locked_is_left_to_it(tmp_path: Path) -> None:
     along = tmp_path / "state"
     with along.open("w") as later:
