@@ -3,7 +3,9 @@
 
 def one_line(text: str, limit: int) -> str:
     """`text` on one line, without control characters, at most `limit` characters long."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
+    head = text[: 4 * limit]
+    shown = head if head.isprintable() else "".join(c if c.isprintable() else " " for c in head)
+    line = " ".join(shown.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
