@@ -37,34 +37,55 @@ async def written_after_a_stop(stage):
 
     Not what it wrote after it got the shard back in its turn: the other may be slow, or have ended.
     """
-    await all_alive(stage)
     before = stage.audit()
     user = await until(lambda: busiest(stage, before), within=PATIENCE)
     stopped = stage.replicas[user]
     successor = next(other for other in USERS if other != user)
     stopped.signal(signal.SIGSTOP)
-    await all_alive(stage)
     since = stage.audit()
-    first = (await until(lambda: since.by(successor), within=PATIENCE))[0]
+    first = (await until(lambda: written_by(successor, since, stage), within=PATIENCE))[0]
     told, seen, resumed = len(stopped.process.events), len(since.read()), datetime.now(UTC)
-    stopped.signal(signal.SIGCONT)
+    if stopped.alive:  # else it had ended by itself just before
+        stopped.signal(signal.SIGCONT)
     # It has noticed, or is no more; and whatever it had under way has had time to arrive.
     await until(lambda: not stopped.alive or stopped.lost_since(told), within=PATIENCE)
-    await until(lambda: len(since.read()) > seen + OBJECTS, within=PATIENCE)
+    await until(lambda: more_than(seen + OBJECTS, since, stage, successor), within=PATIENCE)
     late = [write for write in since.by(user) if write.at > first.at]
     again = stopped.acquired_since(resumed)
     return [write for write in late if again is None or datetime.fromisoformat(write.at) < again]
 
 
 async def all_alive(stage):
+    """Brings back whoever ended."""
+    for user in USERS:
+        await alive(stage, user)
+
+
+async def alive(stage, user):
     """Does as a kubelet does for a replica that was held up in mid-write, and ended rather than let it go out."""
-    for replica in list(stage.replicas.values()):
-        if not replica.alive:
-            assert await replica.process.ended() == EXIT_CODE
-            await stage.start(replica.user)
+    replica = stage.replicas[user]
+    if not replica.alive:
+        assert await replica.process.ended() == EXIT_CODE
+        await stage.start(user)
 
 
-def busiest(stage, audit):
+async def written_by(successor, audit, stage):
+    """What it has written so far. It may end at any moment, and only it is brought back.
+
+    A new replica under the name of the one that was stopped could get the shard in its stead, or pass for it.
+    """
+    await alive(stage, successor)
+    return audit.by(successor)
+
+
+async def more_than(count, audit, stage, successor):
+    """Whether so much was written, by whomever."""
+    await alive(stage, successor)
+    return len(audit.read()) > count
+
+
+async def busiest(stage, audit):
     """Who works and has not ended by itself meanwhile."""
+    await all_alive(stage)
     user = audit.busiest()
     return user if user and stage.replicas[user].alive else None
