@@ -117,10 +117,9 @@ class Operator:
         return sorted(listed, key=lambda event: event["eventTime"])
 
     async def at_rest(self) -> None:
-        """Waits until all that is due has been done and told."""
-        queue = self.controller.queue
+        """Waits until all that is due has been done and told; of what others did it must have heard before."""
         async with asyncio.timeout(WITHIN):
-            while queue.depth or queue.running:
+            while is_busy(self.controller):
                 await asyncio.sleep(0.01)
                 await self.controller.events.idle.wait()
             await self.controller.events.idle.wait()
@@ -161,6 +160,12 @@ class Operator:
 
     async def let_go(self, resource: Resource, name: str) -> None:
         await self.hold(resource, name, finalizers=())
+
+
+def is_busy(controller: Controller) -> bool:
+    """Whether anything is due or in work."""
+    controller.queue.recheck()  # what has just become due counts, though no worker has woken up for it yet
+    return bool(controller.queue.depth or controller.queue.running)
 
 
 @asynccontextmanager

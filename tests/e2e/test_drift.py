@@ -145,7 +145,8 @@ async def test_infrastructure_that_vanished_is_never_recreated_under_the_same_ma
     status = await op.phase("worker", "Error", "InfrastructureGone")
     assert status["machinePhase"] == "Failed"
     op.calls.clear()
-    await op.edit("worker", {"metadata": {"annotations": {"example.com/look": "again"}}})
+    await op.edit_spec("worker", priority=60)
+    await op.until("worker", lambda status: status["observedGeneration"] == 2)
     await op.at_rest()
     assert not [call for call in op.calls if call.verb == "create" and call.resource == HOSTS.plural]
     op.clock.move_to(SIX)

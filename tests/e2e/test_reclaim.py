@@ -15,8 +15,10 @@ from crds import names
 from local.binaries import Assets
 from local.plane import ControlPlane
 from local.provider.kinds import HOSTS, MACHINES
+from service import metrics
 from service.act import reclaim
 from service.kube.resource import CONFIG_MAPS, DAEMON_SETS, NODES, PODS, SCHEDULED_MACHINES
+from service.runtime.key import Key
 from tests import watching
 from tests.e2e.manifests import MONDAY_NINE, SIX, condition, machine, says
 from tests.e2e.operator import Operator
@@ -25,6 +27,7 @@ from tests.e2e.reclaims import REQUEST, Workstations, config_name, is_labelled
 from tests.e2e.scenes import shutting_down
 from tests.e2e.workload import WorkloadSide
 from tests.integration.agents import Host, agent, document, install, lookalike, owner_starts
+from tests.waiting import until
 
 Raw = dict[str, Any]
 PODS_ON_NODE = 30
@@ -109,6 +112,10 @@ def timed_drain(patch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
+def forced_deletions() -> float:
+    return metrics.REGISTRY.get_sample_value("fivespot_forced_pod_deletions_total", {"result": "accepted"}) or 0.0
+
+
 async def test_thirty_pods_do_not_hold_it_up(
     op: Operator,
     desks: Workstations,
@@ -123,6 +130,7 @@ async def test_thirty_pods_do_not_hold_it_up(
     await tenants.budget("none", minAvailable=PODS_ON_NODE)
 
     drained = timed_drain(monkeypatch)
+    counted = forced_deletions()
     asked = time.monotonic()
     await desks.ask_back(node)
     await op.until_object(MACHINES, "worker-machine", lambda raw: "deletionTimestamp" in raw["metadata"])
@@ -133,6 +141,7 @@ async def test_thirty_pods_do_not_hold_it_up(
     assert took - drained[0] < 20
     assert drained[0] < reclaim.DRAIN_SECONDS
     assert await tenants.names() == set()
+    assert forced_deletions() - counted == PODS_ON_NODE
     assert "deletionTimestamp" not in (await desks.client.get(PODS, daemon, namespace="default"))["metadata"]
     annotations = (await op.read(MACHINES, "worker-machine"))["metadata"]["annotations"]
     assert {names.ANNOTATION_EXCLUDE_DRAIN, names.ANNOTATION_EXCLUDE_VOLUME_DETACH} <= annotations.keys()
@@ -170,8 +179,15 @@ async def paused_and_asked(op: Operator, desks: Workstations) -> None:
     await op.edit("worker", {"metadata": {"annotations": {names.ANNOTATION_PAUSED: "true"}}})
     await op.until("worker", lambda status: says(status, "Paused", "True"))
     await desks.ask_back(node)
+    await until(lambda: has_heard_of_request(op, node))
     await op.at_rest()
     assert "reclaim" not in (await op.get("worker"))["status"]
+
+
+def has_heard_of_request(op: Operator, node: str) -> bool:
+    connected = op.controller.workloads.get(Key(op.namespace, "demo"))
+    seen = connected.nodes.get(Key("", node)) if connected else None
+    return seen is not None and REQUEST.items() <= seen["metadata"]["annotations"].items()
 
 
 async def test_nothing_happens_while_it_is_paused(op: Operator, desks: Workstations) -> None:

@@ -13,6 +13,7 @@ from local import clusters
 from local.access import ADMIN
 from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
+from service import metrics
 from service.decide import removal
 from service.kube import connection
 from service.kube.connection import Workload
@@ -69,6 +70,13 @@ def connected(op: Operator, cluster: str = "demo") -> Workload:
 
 def unreachable(status: Raw, reason: str) -> bool:
     return says(status, "WorkloadClusterReachable", "False", reason)
+
+
+def watches_of_nodes_broken() -> float:
+    """How many the page of metrics tells of, for whatever reason."""
+    (family,) = metrics.WATCH_RESTARTS.collect()
+    counted = (one for one in family.samples if one.name.endswith("_total"))
+    return sum(one.value for one in counted if one.labels["resource"] == NODES.plural)
 
 
 # The Secret
@@ -191,10 +199,12 @@ async def test_a_cluster_cut_off_during_the_drain_for_ever_holds_up_only_its_own
     op.clock.move_to(SIX)
     await op.phase("cut", "ShuttingDown", "Draining")
 
+    broken = watches_of_nodes_broken()
     line.refusing = True
     line.cut()
     status = await op.phase("cut", "ShuttingDown", "WorkloadClusterUnreachable")
     assert DELETED_AT.search(status["message"])
+    assert watches_of_nodes_broken() > broken
     await op.phase("fine", "Inactive")
     assert "deletionTimestamp" not in (await op.read(MACHINES, "cut-machine"))["metadata"]
     op.calls.clear()

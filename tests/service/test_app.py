@@ -74,7 +74,8 @@ def trusting() -> httpx.AsyncClient:
 
 
 async def test_the_service_serves_drains_on_sigterm_and_exits_with_zero(files: Path):
-    async with started(alone(files)) as process, trusting() as client:
+    # Long enough to be asked twice in, on a machine that does much else.
+    async with started(alone(files, **{"drain-seconds": "4"})) as process, trusting() as client:
         webhooks, health, metrics = [await process.port(name) for name in ("webhooks", "health", "metrics")]
         await until(lambda: ready(health))
         assert (await ask(health, "/health"))[0] == 200

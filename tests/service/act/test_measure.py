@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crds.status import Phase, ScheduledMachineStatus
+from crds.status import Phase, Reclaim, ScheduledMachineStatus
 from service import metrics
 from service.act.measure import measure
 from service.clock import SimulatedClock
@@ -77,3 +77,20 @@ def test_evictions_are_counted_by_what_the_budgets_said():
     done(actions.Evict(pods=PODS), blockers=(Blocker(PODS[0], "a budget"),))
     after = [value(metrics.EVICTIONS, **{label: result}) for result in ("accepted", "blocked")]
     assert [now - then for then, now in zip(before, after, strict=True)] == [2, 1]
+
+
+@pytest.mark.parametrize(("phase", "counted"), [(Phase.TERMINATED, 1), (Phase.SHUTTING_DOWN, 0)])
+def test_a_machine_that_the_kill_switch_takes_away_is_counted(phase, counted):
+    before = value(metrics.KILL_SWITCHES)
+    parts = (actions.Delete(role=role, name="m", uid="u", why="x") for role in Role)
+    for delete in parts:
+        done(delete, plan=Plan(phase, "Reason", "message"))
+    assert value(metrics.KILL_SWITCHES) == before + counted
+
+
+def test_a_machine_whose_owner_asks_for_it_is_counted_when_that_is_stored():
+    before = value(metrics.EMERGENCY_RECLAIMS)
+    asked = Reclaim(requested_at=NINE, reason="idea", node="node-7", machine_uid="u")
+    for action in (actions.RecordReclaim(asked), actions.DisableSchedule()):
+        done(action, plan=Plan(Phase.EMERGENCY_REMOVE, "Reason", "message"))
+    assert value(metrics.EMERGENCY_RECLAIMS) == before + 1

@@ -239,6 +239,14 @@ async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_s
     assert "demo-kubeconfig" in outcome.trouble.message
 
 
+async def test_what_fails_of_the_agents_needs_is_left_for_later_and_is_no_trouble(client, namespace, node):
+    target = node["metadata"]["name"], node["metadata"]["uid"]
+    needs = actions.EquipReclaim(*target, ("idea",)), actions.ClearReclaimRequest(*target)
+    async with acting(client, namespace) as hands:
+        outcome = await hands.do(*needs)
+    assert (outcome.left, outcome.trouble, outcome.interrupted) == (needs, None, False)
+
+
 # Children
 
 
@@ -504,6 +512,7 @@ async def test_what_does_not_answer_is_given_up_when_the_time_is_up(hands, node,
     async def never(*_args, **_options):
         await asyncio.Event().wait()
 
+    assert reclaim.DRAIN_SECONDS == 60
     monkeypatch.setattr(reclaim, "DRAIN_SECONDS", 0.2)
     monkeypatch.setattr(hands.workloads.get(hands.subject.cluster).client(), call, never)
     async with asyncio.timeout(10):

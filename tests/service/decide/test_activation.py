@@ -64,6 +64,11 @@ def test_a_shutdown_of_an_earlier_machine_is_forgotten_before_a_new_one_is_made(
     assert plan.actions[0] == actions.RecordShutdown(None)
 
 
+def test_finalizer_and_shutdown_are_both_stored_before_the_first_child():
+    plan = decide(intent(), world(me=identity(finalized=False), status=status(shutdown_started_at=OPENS)), MORNING)
+    assert kinds(plan)[:3] == ["AddFinalizer", "RecordShutdown", "Create"]
+
+
 @pytest.mark.parametrize("there", [(), (Role.BOOTSTRAP,), (Role.BOOTSTRAP, Role.INFRASTRUCTURE)])
 def test_only_what_is_missing_is_created(there):
     plan = decide(intent(), world(**{str(role): child(role) for role in there}), MORNING)
@@ -83,6 +88,7 @@ def test_infrastructure_that_vanished_after_providerid_was_set_is_never_recreate
 def test_without_capi_nothing_is_created_and_somebody_is_told():
     plan = decide(intent(), world(contract=None, cluster=None), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.PENDING, "CAPINotInstalled", (), True)
+    assert plan.message.startswith("Cluster API is not installed")
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -100,7 +106,15 @@ def test_inside_a_window_the_previous_machine_is_waited_for():
     plan = decide(intent(), leaving_world(since=OPENS), OPENS + MINUTE)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "WaitingForPreviousMachine", ())
     assert plan.shutdown == OPENS
-    assert "Machine desk-machine" in plan.message
+    assert plan.message == "The window is open, but Machine desk-machine of the previous machine is still leaving."
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_inside_a_window_what_the_previous_machine_left_is_waited_for_too(role):
+    seen = world(status=status(shutdown_started_at=OPENS), **{str(role): child(role, leaving=True)})
+    plan = decide(intent(), seen, OPENS + MINUTE)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "WaitingForPreviousMachine", ())
+    assert plan.shutdown == OPENS
 
 
 def test_a_previous_machine_that_does_not_go_is_hurried_when_its_grace_is_up():
@@ -179,7 +193,7 @@ def test_once_there_is_a_machine_nothing_beside_it_is_made_anew(ours):
 
 def test_the_later_of_two_on_one_host_creates_nothing_and_names_the_other():
     plan = decide(intent(), world(host_conflict=HostConflict("team", "other")), MORNING)
-    assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "HostConflict", ())
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.PENDING, "HostConflict", (), True)
     assert "other" in plan.message
 
 
@@ -202,6 +216,7 @@ def test_a_conflict_does_not_touch_a_machine_that_exists():
     [
         ({"machine": new_machine(), "node": None, "status": status()}, "MachineProvisioning"),
         ({"node": None}, "WaitingForNode"),
+        ({"node": node(provider_id=None)}, "WaitingForNode"),
         ({"node": None, "workload": DISCONNECTED}, "WorkloadClusterUnreachable"),
         ({"node": node(ready=False)}, "NodeNotReady"),
         ({}, "MachineRunning"),
@@ -211,6 +226,16 @@ def test_a_conflict_does_not_touch_a_machine_that_exists():
 def test_a_machine_on_its_way_is_active_and_says_where_it_is(seen, reason):
     plan = decide(intent(), running_world(**seen), MORNING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ACTIVE, reason, ())
+
+
+def test_what_is_waited_for_is_named():
+    waiting = new_machine(waiting_for="BootstrapReady: no data yet")
+    on_its_way = decide(intent(), running_world(machine=waiting, node=None, status=status()), MORNING)
+    assert on_its_way.message == "The machine is being provisioned (BootstrapReady: no data yet)."
+    without = decide(intent(), running_world(machine=new_machine(), node=None, status=status()), MORNING)
+    assert without.message == "The machine is being provisioned."
+    unreachable = decide(intent(), running_world(node=None, workload=DISCONNECTED), MORNING)
+    assert unreachable.message == "Node node-7 cannot be seen: connection refused"
 
 
 def test_a_node_that_was_there_is_not_said_to_be_on_its_way():
@@ -247,6 +272,19 @@ def test_taints_are_written_before_a_cordon_is_undone_as_that_changes_the_versio
     assert kinds(decide(intent(**TAINTED), running_world(node=cordoned_node()), MORNING)) == ["ApplyTaints", "Uncordon"]
 
 
+def test_a_note_that_somebody_took_off_the_node_is_put_back():
+    seen = running_world(
+        status=running_status(applied_node_taints=({"key": "workload", "value": "batch", "effect": "NoSchedule"},)),
+        node=node(taints=(taint(),)),
+    )
+    assert kinds(decide(intent(**TAINTED), seen, MORNING)) == ["ApplyTaints"]
+
+
+def test_taints_keep_nothing_else_from_being_put_right():
+    spoiled = running_world(machine=machine(of={"labels": {}}))
+    assert kinds(decide(intent(**TAINTED), spoiled, MORNING)) == ["Patch", "ApplyTaints"]
+
+
 def test_taints_that_are_right_are_not_written_again():
     notes = {names.ANNOTATION_APPLIED_TAINTS: write_note([taint()])}
     seen = running_world(
@@ -279,5 +317,5 @@ def test_provider_specs_apply_at_creation_only():
 
 def test_nothing_is_created_beside_a_machine_that_another_operator_made_for_us():
     plan = decide(intent(), world(rival="desk"), MORNING)
-    assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "ForeignObject", ())
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
     assert "Machine desk was made for this ScheduledMachine by another operator" in plan.message

@@ -14,6 +14,7 @@ from tests.service.decide.builders import (
     MINUTE,
     MORNING,
     SPEC,
+    broken_spec,
     child,
     cluster,
     draining_world,
@@ -80,6 +81,11 @@ def test_ready_names_the_trouble():
     failed = trouble(actions.Create, world())
     ready = told(world(), outcome=failed)["Ready"]
     assert (short(ready), ready.message) == (("False", "Forbidden"), "the API server says no")
+
+
+def test_ready_is_false_with_a_ready_node_while_something_about_its_machine_fails():
+    spoiled = running_world(machine=machine(of={"labels": {}}))
+    assert short(told(spoiled, outcome=trouble(actions.Patch, spoiled))["Ready"]) == ("False", "Forbidden")
 
 
 # Scheduled
@@ -160,9 +166,24 @@ def test_references_valid_is_true_otherwise():
 
 
 def test_references_valid_is_not_judged_anew_while_paused():
+    """What was wrong with a provider, say, is not known to be right because nothing was tried."""
     bad = told(world(cluster=None))["ReferencesValid"]
-    kept = told(world(cluster=None, me=identity(paused=True), status=status(conditions=(bad,))))["ReferencesValid"]
-    assert short(kept) == ("False", "ClusterNotFound")
+    mended = world(status=status(conditions=(bad,)))
+    assert short(told(mended)["ReferencesValid"])[0] == "True"
+    kept = told(mended.having(me=identity(paused=True)))["ReferencesValid"]
+    assert (short(kept), kept.message) == (("False", "ClusterNotFound"), bad.message)
+
+
+@pytest.mark.parametrize("reason", ["ProviderNotFound", "ProviderRejected"])
+def test_references_valid_is_false_when_a_provider_does_not_take_its_part(reason):
+    create = decide(intent(), world(), MORNING).actions[0]
+    refused = told(world(), outcome=Outcome(trouble=Trouble(create, reason, "no such kind")))["ReferencesValid"]
+    assert (short(refused), refused.message) == (("False", reason), "no such kind")
+
+
+def test_references_valid_is_false_of_an_invalid_spec_though_it_is_disabled():
+    disabled = legible(broken_spec(schedule={"enabled": False}))
+    assert short(told(world(), of=disabled)["ReferencesValid"]) == ("False", "InvalidSpec")
 
 
 # NodeTainted: the five reasons
@@ -172,6 +193,7 @@ def test_references_valid_is_not_judged_anew_while_paused():
     ("seen", "expected"),
     [
         (running_world(node=None), ("Unknown", "NoNodeYet")),
+        (running_world(node=node(provider_id="remote://another")), ("Unknown", "NoNodeYet")),
         (running_world(node=node(ready=False)), ("False", "NodeNotReady")),
         (running_world(node=node(taints=(taint(value="admin"),))), ("False", "TaintOwnershipConflict")),
         (running_world(), ("True", "Applied")),
@@ -185,6 +207,30 @@ def test_node_tainted_says_when_the_patch_failed():
     tainted = intent(**TAINTED)
     condition = told(of=tainted, outcome=trouble(actions.ApplyTaints, of=tainted))["NodeTainted"]
     assert (short(condition), condition.message) == (("False", "PatchFailed"), "the API server says no")
+
+
+def test_node_tainted_is_not_about_other_trouble():
+    spoiled = running_world(machine=machine(of={"labels": {}}))
+    failed = trouble(actions.Patch, spoiled, of=intent(**TAINTED))
+    assert "NodeTainted" not in told(spoiled, of=intent(**TAINTED), outcome=failed)
+
+
+def test_node_tainted_says_whether_the_node_was_ever_seen():
+    gone, new = running_world(node=None), running_world(node=None, status=status())
+    first, second = (told(seen, of=intent(**TAINTED))["NodeTainted"].message for seen in (gone, new))
+    assert first == "The Node of this machine cannot be seen at present."
+    assert second == "The Node of this machine has not been seen yet."
+
+
+def test_without_a_machine_nothing_is_said_of_taints():
+    assert "NodeTainted" not in told(world(), EVENING, intent(**TAINTED))
+
+
+def test_a_taint_that_left_the_spec_and_that_somebody_changed_is_still_a_conflict():
+    applied = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
+    changed = node(taints=(taint(value="admin"),))
+    seen = running_world(status=running_status(applied_node_taints=applied), node=changed)
+    assert short(told(seen)["NodeTainted"]) == ("False", "TaintOwnershipConflict")
 
 
 def test_taints_that_could_not_be_written_yet_are_not_called_applied():
@@ -217,7 +263,8 @@ def test_node_tainted_stays_as_it_was_during_a_shutdown():
         message="All declared taints are on the Node.",
         last_transition_time=MORNING,
     )
-    seen = draining_world(pod(), status=running_status(shutdown_started_at=CLOSES, conditions=(before,)))
+    other = before.model_copy(update={"type": "Ready", "reason": "MachineRunning"})
+    seen = draining_world(pod(), status=running_status(shutdown_started_at=CLOSES, conditions=(other, before)))
     kept = told(seen, CLOSES + MINUTE, intent(**TAINTED))["NodeTainted"]
     assert (short(kept), kept.last_transition_time) == (("True", "Applied"), MORNING)
 

@@ -141,6 +141,12 @@ def test_failing_to_equip_stops_nothing_else():
     assert condition(sim.status, "ReclaimAgentReady").status == "True"
 
 
-def test_a_reclaim_under_way_sees_to_the_agent_itself():
+@pytest.mark.parametrize(
+    ("of", "seen", "otherwise"),
+    [(WANTED, {"reclaim_agent": ReclaimAgent()}, (EQUIP,)), (intent(), {"node": LABELLED}, (STRIP,))],
+    ids=["equip", "strip"],
+)
+def test_a_reclaim_under_way_sees_to_the_agent_itself(of, seen, otherwise):
     under_way = running_status(reclaim={"requested_at": MORNING})
-    assert equipment(WANTED, running_world(status=under_way, node=LABELLED)) == ()
+    assert equipment(of, running_world(**seen)) == otherwise
+    assert equipment(of, running_world(**seen, status=under_way)) == ()

@@ -51,6 +51,16 @@ def test_a_sticky_failure_counts_without_them(seen):
     assert machine_failure(running_world(**{"machine": machine(failure=FAILURE), **seen})) == FAILURE
 
 
+def test_a_failure_is_over_when_its_machine_is_leaving():
+    assert machine_failure(running_world(machine=machine(of={"leaving": True}, failure=FAILURE), node=None)) is None
+
+
+def test_a_node_that_was_seen_ready_outranks_a_failure_though_its_cluster_is_out_of_reach():
+    before = running_status(machine_phase=MachinePhase.FAILED)
+    seen = running_world(machine=machine(failure=FAILURE), status=before, workload=DISCONNECTED)
+    assert (machine_failure(seen), failure_is_certain(seen)) == (None, True)
+
+
 UNSEEN = ({"workload": None, "node": None}, {"workload": DISCONNECTED, "node": None})
 
 
@@ -98,6 +108,14 @@ def test_provider_id_and_node_never_change_or_vanish_while_the_machine_lives(cha
     assert wrong.reason == reason
 
 
+@pytest.mark.parametrize(("now", "told"), [("another", "another"), (None, "nothing")])
+def test_a_contradiction_names_what_was_and_what_is(now, told):
+    moved = contradiction(running_world(machine=machine(provider_id=now)))
+    renamed = contradiction(running_world(machine=machine(node_name=now)))
+    assert moved.message == f"providerID changed from {PROVIDER_ID} to {told}."
+    assert renamed.message == f"The Node changed from node-7 to {told}."
+
+
 def test_another_machine_may_have_another_provider_id():
     new = machine(of={"uid": "new"}, provider_id="remote://another")
     assert contradiction(running_world(machine=new, node=node(provider_id="remote://another"))) is None
@@ -107,6 +125,10 @@ def test_a_node_of_the_same_name_on_another_host_is_a_contradiction():
     wrong = contradiction(running_world(node=node(provider_id="remote://another")))
     assert wrong is not None
     assert wrong.reason == "NodeOfAnotherHost"
+
+
+def test_a_node_that_does_not_say_which_host_it_is_contradicts_nothing():
+    assert contradiction(running_world(node=node(provider_id=None))) is None
 
 
 @pytest.mark.parametrize("known", [status(), running_status(provider_id=None, node_ref=None)])
@@ -121,6 +143,7 @@ def test_what_was_not_known_before_is_no_contradiction(known):
         ({"node": node(provider_id="remote://another")}, False),
         ({"node": node(provider_id=None)}, False),
         ({"machine": new_machine(), "status": status(), "node": node(provider_id=None)}, False),
+        ({"machine": machine(provider_id=None), "status": status()}, False),
         ({"node": None}, False),
         ({"machine": None}, False),
         ({"machine": machine(provider_id="x"), "node": node(provider_id="x")}, False),

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from crds import names
-from crds.status import MachinePhase, NodeReference, Phase, Reclaim, Remediation, ScheduledMachineStatus
+from crds.status import MachinePhase, NodeReference, PastReclaim, Phase, Reclaim, Remediation, ScheduledMachineStatus
 from service.decide import manifests
 from service.decide import plan as actions
 from service.decide.lifecycle import decide
@@ -13,6 +13,7 @@ from service.decide.taints import write_note
 from service.decide.world import Role, Workload
 from tests.service.decide.builders import (
     CLOSES,
+    CONNECTED,
     EVENING,
     GRACE,
     MINUTE,
@@ -43,6 +44,7 @@ from tests.service.decide.happenings import HAPPENINGS
 from tests.service.decide.simulation import Simulation, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
+OFF = {"schedule": {"enabled": False}}
 ALWAYS = {"schedule": {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}}
 
 
@@ -112,8 +114,11 @@ def test_every_field_of_a_running_machine_is_maintained():
 
 
 def test_nothing_is_left_in_the_status_of_a_machine_that_is_gone():
-    told = reported(world(status=running_status(shutdown_started_at=CLOSES)), EVENING)
+    applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
+    before = running_status(shutdown_started_at=CLOSES, applied_node_taints=applied, host_hash="7")
+    told = reported(world(status=before), EVENING)
     assert (told.phase, told.in_schedule, told.machine_phase) == (Phase.INACTIVE, False, None)
+    assert (told.applied_node_taints, told.host_hash) == ((), None)
     assert (told.machine_ref, told.node_ref, told.provider_id, told.shutdown_started_at) == (None,) * 4
     assert (told.next_activation, told.next_cleanup) == (TOMORROW, None)
 
@@ -251,6 +256,27 @@ def test_that_a_replacement_was_just_made_is_remembered_into_the_next_window():
 def test_a_reclaim_is_kept():
     kept = Reclaim(requested_at=MORNING, reason="java", node="node-7", machine_uid="x", disabled_at=MORNING)
     assert reported(world(status=status(reclaim=kept)), EVENING).reclaim == kept
+
+
+def test_the_node_is_remembered_by_its_uid_until_a_reclaim_is_over_and_no_longer():
+    asked = Reclaim(requested_at=MORNING, reason="idea", node="node-7", machine_uid="x", disabled_at=MORNING)
+    gone = world(status=running_status(reclaim=asked))
+    still_enabled = reported(gone)
+    over = reported(gone.having(workload=CONNECTED), MORNING + MINUTE, intent(**OFF))
+    assert (still_enabled.node_ref, still_enabled.reclaim) == (gone.status.node_ref, asked)
+    past = PastReclaim(at=MORNING, reason="idea", node="node-7")
+    assert (over.node_ref, over.reclaim, over.last_reclaim) == (None, None, past)
+
+
+@pytest.mark.parametrize(
+    ("seen", "spec", "kept"),
+    [({}, OFF, True), ({}, {}, False), ({"me": identity(paused=True)}, {}, True)],
+    ids=["disabled", "enabled again", "enabled again while paused"],
+)
+def test_a_reclaim_of_before_is_remembered_until_the_schedule_is_in_force_again(seen, spec, kept):
+    past = PastReclaim(at=MORNING, reason="idea", node="node-7")
+    told = reported(world(status=status(last_reclaim=past), **seen), of=intent(**spec))
+    assert told.last_reclaim == (past if kept else None)
 
 
 # Taints

@@ -22,6 +22,7 @@ from tests.service.decide.builders import (
     intent,
     leaving_world,
     machine,
+    new_machine,
     reference,
     running_status,
     running_world,
@@ -61,11 +62,24 @@ def test_nothing_is_created_beside_what_cannot_be_seen(seen):
     assert "may not list remotemachines" in plan.message
 
 
+def test_of_two_obstacles_the_one_that_lasts_is_told_and_a_shutdown_not_forgotten():
+    hidden = {"unseen": {Role.BOOTSTRAP: AWAY, Role.INFRASTRUCTURE: FORBIDDEN, Role.MACHINE: AWAY}}
+    plan = decide(intent(), world(status=status(shutdown_started_at=CLOSES), **hidden), EVENING)
+    assert (plan.phase, plan.reason, plan.shutdown) == (Phase.ERROR, "Forbidden", CLOSES)
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_nothing_is_created_for_a_machine_on_its_way_either(role):
+    unseen = {str(role): None, "unseen": {role: FORBIDDEN}}
+    plan = decide(intent(), running_world(machine=new_machine(), node=None, status=status(), **unseen), MORNING)
+    assert (plan.phase, plan.actions, plan.problem) == (Phase.ACTIVE, (), True)
+
+
 def test_a_running_machine_stays_active_but_is_not_ready_and_says_why():
     plan = decide(intent(), running_world(**HIDDEN), MORNING)
     after = told(intent(), running_world(**HIDDEN), MORNING)
     ready = next(one for one in after.conditions if one.type == "Ready")
-    assert (plan.phase, plan.reason, plan.actions) == (Phase.ACTIVE, "Forbidden", ())
+    assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ACTIVE, "Forbidden", (), True)
     assert (ready.status, ready.reason) == ("False", "Forbidden")
     assert after.machine_phase == "Running"
 
@@ -117,6 +131,14 @@ def test_what_is_recorded_of_an_unseen_object_is_kept():
     assert after.infrastructure_ref == reference(Role.INFRASTRUCTURE)
     assert after.machine_ref == reference(Role.MACHINE), "or what is seen later would look like something new"
     assert after.bootstrap_ref is None
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_each_unseen_object_keeps_its_own_reference(role):
+    after = told(intent(), world(status=running_status(**REFS), unseen={role: FORBIDDEN}), EVENING)
+    kept = {one: getattr(after, f"{one}_ref") for one in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
+    assert {one for one, ref in kept.items() if ref} == {role}
+    assert kept[role] == reference(role)
 
 
 def test_an_unseen_machine_keeps_all_that_is_known_of_it():

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from crds.status import ObjectReference, Phase, ScheduledMachineStatus
+from crds.status import Condition, ObjectReference, Phase, ScheduledMachineStatus
 from service.decide.report import stuck
 from service.decide.world import Failure
 
@@ -22,6 +22,22 @@ def test_a_running_machine_keeps_its_phase_while_we_cannot_look() -> None:
     status = stuck(before, FORBIDDEN, 3, NOW)
     assert status.phase is Phase.ACTIVE
     assert status.machine_ref == MACHINE
+
+
+def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> None:
+    since = NOW - timedelta(hours=1)
+    fine = {"status": "True", "reason": "Fine", "message": "All is well.", "last_transition_time": since}
+    before = ScheduledMachineStatus(
+        phase=Phase.ACTIVE,
+        machine_ref=MACHINE,
+        conditions=(Condition(type="Scheduled", **fine), Condition(type="Ready", **fine)),
+    )
+    first = stuck(before, FORBIDDEN, 3, NOW)
+    later = stuck(first, Failure(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1))
+    for status, reason in ((first, "Forbidden"), (later, "Invalid")):
+        told = {one.type: one for one in status.conditions}
+        assert (told["Ready"].reason, told["Ready"].message) == (reason, status.message)
+        assert (told["Ready"].last_transition_time, told["Scheduled"].last_transition_time) == (NOW, since)
 
 
 def test_being_stuck_for_long_changes_nothing_any_more() -> None:

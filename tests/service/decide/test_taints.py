@@ -125,3 +125,5 @@ def test_the_note_is_stable_and_read_back():
 def test_a_taint_is_written_as_the_api_has_it():
     assert to_json(OURS) == {"key": "workload", "effect": "NoSchedule", "value": "batch"}
     assert to_json(Taint("a", "NoExecute")) == {"key": "a", "effect": "NoExecute"}
+    added = {"key": "a", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
+    assert to_json(Taint("a", "NoExecute", added="2026-01-01T00:00:00Z")) == added

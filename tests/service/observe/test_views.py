@@ -7,6 +7,7 @@ from crds.scheduledmachine import Metadata
 from crds.status import ObjectReference, ScheduledMachineStatus
 from service.clock import SystemClock
 from service.decide.world import Identity, Role, Taint
+from service.kube.errors import Unavailable
 from service.observe import views
 
 ME = Identity("team", "desk", "my-uid", 1, None, finalized=True, paused=False)
@@ -55,6 +56,13 @@ def test_a_child_is_ours_if_it_carries_our_uid_or_stands_in_our_status(raw, stat
     assert views.child(Role.MACHINE, KIND, raw, ME, status).ours is ours
 
 
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_has_its_own_place_in_our_status(role):
+    reference = recorded("its-uid").machine_ref
+    status = ScheduledMachineStatus(**{f"{role}_ref": reference})
+    assert views.child(role, KIND, stored(), ME, status).ours
+
+
 def test_what_stands_in_the_status_for_one_role_says_nothing_of_another():
     assert not views.child(Role.BOOTSTRAP, KIND, stored(), ME, recorded("its-uid")).ours
 
@@ -62,6 +70,15 @@ def test_what_stands_in_the_status_for_one_role_says_nothing_of_another():
 def test_a_child_that_carries_nothing_but_its_name_can_be_read():
     child = views.child(Role.MACHINE, KIND, stored(), ME, ScheduledMachineStatus())
     assert (child.labels, child.annotations, child.owners, child.spec, child.leaving) == ({}, {}, (), {}, False)
+
+
+def test_what_a_child_carries_is_read():
+    raw = stored(
+        labels={"a": "b"}, annotations={"c": "d"}, resourceVersion="7", deletionTimestamp="2026-03-06T18:00:00Z"
+    )
+    child = views.child(Role.MACHINE, KIND, {**raw, "spec": {"e": 1}}, ME, ScheduledMachineStatus())
+    assert (child.labels, child.annotations, child.spec) == ({"a": "b"}, {"c": "d"}, {"e": 1})
+    assert (child.resource_version, child.leaving) == ("7", True)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +93,13 @@ def test_a_cluster_is_paused_by_its_spec_or_by_an_annotation(raw, paused):
     assert views.cluster(raw).paused is paused
 
 
-def node(spec=None, conditions=()):
-    metadata = {"name": "node-7", "uid": "u", "resourceVersion": "5"}
+@pytest.mark.parametrize(("more", "deleting"), [({}, False), ({"deletionTimestamp": "2026-03-06T18:00:00Z"}, True)])
+def test_a_cluster_is_being_deleted_from_when_that_was_asked_for(more, deleting):
+    assert views.cluster({"metadata": {"name": "prod", "uid": "u", **more}}).deleting is deleting
+
+
+def node(spec=None, conditions=(), **more):
+    metadata = {"name": "node-7", "uid": "u", "resourceVersion": "5", **more}
     return views.node({"metadata": metadata, "spec": spec or {}, "status": {"conditions": list(conditions)}})
 
 
@@ -94,14 +116,20 @@ def test_a_node_is_ready_only_if_it_says_so(conditions, ready):
     assert node(conditions=conditions).ready is ready
 
 
+def test_what_a_node_carries_is_read():
+    seen = node({"providerID": "remote://7"}, labels={"a": "b"}, annotations={"c": "d"})
+    assert (seen.provider_id, seen.labels, seen.annotations) == ("remote://7", {"a": "b"}, {"c": "d"})
+
+
 def test_an_empty_provider_id_is_none():
     assert node({"providerID": ""}).provider_id is None
 
 
 def test_a_taint_keeps_the_time_at_which_it_was_added():
     added = "2026-01-01T00:00:00Z"
-    seen = node({"taints": [{"key": "a", "effect": "NoExecute", "timeAdded": added}, {"key": "b", "effect": "x"}]})
-    assert seen.taints == (Taint("a", "NoExecute"), Taint("b", "x"))
+    first = {"key": "a", "value": "v", "effect": "NoExecute", "timeAdded": added}
+    seen = node({"taints": [first, {"key": "b", "effect": "x"}]})
+    assert seen.taints == (Taint("a", "NoExecute", "v"), Taint("b", "x"))
     assert [taint.added for taint in seen.taints] == [added, ""]
 
 
@@ -117,6 +145,16 @@ def test_a_pod_is_finished_when_its_containers_are(phase, finished):
 def test_a_pod_that_says_little_has_to_leave_like_any_other():
     seen = pod()
     assert (seen.controller_kind, seen.mirror, seen.finished, seen.leaving) == (None, False, False, False)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [{"name": ".."}, {"name": ""}, {"namespace": "."}, {"uid": 7}, {"name": "x" * 254}, {"name": 7}, {"name": None}],
+)
+def test_what_cannot_be_a_pod_is_its_servers_failure(nonsense):
+    listed = [{"metadata": {"namespace": "default", "name": "p", "uid": "u", **nonsense}}]
+    with pytest.raises(Unavailable, match="a pod"):
+        views.pods(listed)
 
 
 def test_only_the_controller_among_the_owners_of_a_pod_counts():
