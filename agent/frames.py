@@ -29,9 +29,10 @@ IDS_OFFSET = EVENT_OFFSET + EVENT_HEADER.size
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """The kernel's answer to a subscription: 0, or an errno."""
+    """The kernel's answer to a subscription: 0, or an errno. Everybody hears it: `token` says whose it is."""
 
     error: int
+    token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +57,23 @@ def parse(datagram: bytes) -> Iterator[Ack | Started]:
 def _parse_message(message: bytes) -> Iterator[Ack | Started]:
     if len(message) < IDS_OFFSET + CODE.size:
         return
-    index, value, _, _, _, _ = CONNECTOR_HEADER.unpack_from(message, NETLINK_HEADER.size)
+    index, value, _, acknowledged, _, _ = CONNECTOR_HEADER.unpack_from(message, NETLINK_HEADER.size)
     if (index, value) != (PROC_GROUP, PROC_VALUE):
         return
     what, _, _ = EVENT_HEADER.unpack_from(message, EVENT_OFFSET)
     if what == EVENT_NONE:
-        yield Ack(*CODE.unpack_from(message, IDS_OFFSET))
+        (error,) = CODE.unpack_from(message, IDS_OFFSET)
+        yield Ack(error, token=acknowledged - 1)  # the kernel counts one up
     elif what in {EVENT_EXEC, EVENT_COMM} and len(message) >= IDS_OFFSET + TWO_IDS.size:
         thread, process = TWO_IDS.unpack_from(message, IDS_OFFSET)
         if thread == process:  # other threads' names are not the process's
             yield Started(process)
 
 
-def subscription(operation: int) -> bytes:
-    """The message that starts (LISTEN) or ends (IGNORE) the stream."""
+def subscription(operation: int, token: int = 0) -> bytes:
+    """The message that starts (LISTEN) or ends (IGNORE) the stream; the answer carries the same token."""
     payload = CODE.pack(operation)
-    body = CONNECTOR_HEADER.pack(PROC_GROUP, PROC_VALUE, 0, 0, len(payload), 0) + payload
+    body = CONNECTOR_HEADER.pack(PROC_GROUP, PROC_VALUE, 0, token, len(payload), 0) + payload
     return NETLINK_HEADER.pack(NETLINK_HEADER.size + len(body), NLMSG_DONE, 0, 0, 0) + body
 
 

@@ -20,6 +20,7 @@ SO_ATTACH_FILTER = 26
 SO_RCVBUFFORCE = 33
 RECEIVE_BUFFER = 2 * 1024 * 1024
 ACK_SECONDS = 0.5
+TOKEN_BYTES = 3
 FRAMES_PER_TURN = 1024
 RESCAN_SECONDS = 0.25
 
@@ -43,9 +44,9 @@ class EventSource:
         """Subscribe, and wait for the kernel to agree."""
         self.close()
         try:
-            self._socket = _connect()
-            self._socket.send(subscription(LISTEN))
-            _await_ack(self._socket)
+            self._socket, token = _connect(), int.from_bytes(os.urandom(TOKEN_BYTES))
+            self._socket.send(subscription(LISTEN, token))
+            _await_ack(self._socket, token)
         except OSError as error:
             self.close()
             raise EventsUnavailable(_why(error)) from error
@@ -136,22 +137,24 @@ def _from_kernel(link: socket.socket) -> bytes:
     return bytes(datagram) if sender == 0 else b""
 
 
-def _await_ack(link: socket.socket) -> None:
+def _await_ack(link: socket.socket, token: int) -> None:
     deadline = time.monotonic() + ACK_SECONDS
     poller = select.poll()
     poller.register(link, select.POLLIN)
-    while (left := deadline - time.monotonic()) > 0:
-        if poller.poll(left * 1000) and _acknowledged(link):
+    # The answer is there at once, but on a busy host this process may be held up for longer: look before giving up.
+    while poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        if _acknowledged(link, token):
             return
     raise EventsUnavailable("the kernel did not answer the subscription: it wants the host's pid namespace (hostPID)")
 
 
-def _acknowledged(link: socket.socket) -> bool:
+def _acknowledged(link: socket.socket, token: int) -> bool:
     for report in parse(_from_kernel(link)):
-        if isinstance(report, Ack) and report.error:
+        if not isinstance(report, Ack) or report.token != token:
+            continue  # answers to others' subscriptions come here too
+        if report.error:
             raise OSError(report.error, os.strerror(report.error))
-        if isinstance(report, Ack):
-            return True
+        return True
     return False
 
 

@@ -4,7 +4,10 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -82,9 +85,31 @@ def test_a_closed_source_is_silent(source: EventSource):
     ("namespace", "why"), [("--net", "network namespace"), ("--pid", "pid namespace")], ids=["network", "pid"]
 )
 def test_outside_the_hosts_namespaces_the_refusal_names_what_is_missing(namespace: str, why: str):
+    assert why in refusal(namespace)
+
+
+def test_the_answer_to_another_agent_is_not_taken_for_ours(source: EventSource):
+    """The kernel tells everybody what it answers."""
+    over = threading.Event()
+
+    def subscribe_again_and_again() -> None:
+        while not over.wait(0.01):
+            with suppress(EventsUnavailable):
+                source.open()
+
+    with ThreadPoolExecutor(1) as other:
+        subscribing = other.submit(subscribe_again_and_again)
+        try:
+            assert "pid namespace" in refusal("--pid")
+        finally:
+            over.set()
+        subscribing.result()
+
+
+def refusal(namespace: str) -> str:
+    """What somebody is told who listens in a namespace of his own."""
     code = (
         "from agent.netlink import *\ntry: EventSource(list).open()\nexcept EventsUnavailable as error: print(error)\n"
     )
     command = ["unshare", "--user", "--map-root-user", namespace, "--fork", sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-    assert why in done.stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
