@@ -21,7 +21,16 @@ from service.decide.plan import Plan
 from service.decide.world import Pod, Role, Taint
 from service.kube.discovery import Discovery
 from service.kube.errors import AlreadyExists, Forbidden, NotFound, Unavailable
-from service.kube.resource import CONFIG_MAPS, NODES, PODS, SCHEDULED_MACHINES, SECRETS, SERVICE_ACCOUNTS, Resource
+from service.kube.resource import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SCHEDULED_MACHINES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
 from service.kube.workload import Workloads
 from service.observe import views
 from service.observe.observer import Observer
@@ -54,15 +63,15 @@ async def node(client):
 class Hands:
     """A performer, and the ScheduledMachine on whose behalf it acts."""
 
-    def __init__(self, client, namespace):
+    def __init__(self, client, namespace, uid):
         self.workloads = Workloads(client)
         ignore = Hooks(*[lambda *_: None] * 4)
         watches = Watches(client, Discovery(client), ignore)
         observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, SystemClock())
         self.performer = Performer(client, observer)
-        self.world = world(me=identity(namespace=namespace, uid="my-uid"))
+        self.world = world(me=identity(namespace=namespace, uid=uid))
         raw = machine("desk")
-        raw["metadata"] |= {"namespace": namespace, "uid": "my-uid", "resourceVersion": "1"}
+        raw["metadata"] |= {"namespace": namespace, "uid": uid, "resourceVersion": "1"}
         key = Key(namespace, "desk")
         self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
         self.heard = watches.scheduled
@@ -76,8 +85,8 @@ class Hands:
 
 
 @asynccontextmanager
-async def acting(client, namespace):
-    hands = Hands(client, namespace)
+async def acting(client, namespace, uid="my-uid"):
+    hands = Hands(client, namespace, uid)
     async with running(hands.workloads.run()):
         await asyncio.sleep(0)
         connection = hands.workloads.hold(hands.subject.cluster, hands.subject.key)
@@ -115,8 +124,7 @@ async def cordoned(client, hands, node):
 # Children
 
 
-def bootstrap(made_from):
-    owner = {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": "desk", "uid": "my-uid"}
+def bootstrap(made_from, owner):
     notes = {names.ANNOTATION_SPEC_HASH: made_from}
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -127,9 +135,15 @@ def bootstrap(made_from):
 
 
 @pytest.mark.parametrize(("made_from", "taken"), [("this", True), ("another", False)])
-async def test_an_object_that_is_there_already_is_taken_only_if_it_was_made_from_the_same_spec(hands, made_from, taken):
-    await hands.do(actions.Create(Role.BOOTSTRAP, bootstrap(made_from)))
-    again = await hands.do(actions.Create(Role.BOOTSTRAP, bootstrap("this")))
+async def test_an_object_that_is_there_already_is_taken_only_if_it_was_made_from_the_same_spec(
+    client, namespace, made_from, taken
+):
+    # An owner that really exists: Kubernetes takes away what belongs to nobody, at a moment of its own.
+    uid = (await client.get(NAMESPACES, namespace))["metadata"]["uid"]
+    owner = {**NAMESPACES.envelope(), "name": namespace, "uid": uid}
+    async with acting(client, namespace, uid) as hands:
+        await hands.do(actions.Create(Role.BOOTSTRAP, bootstrap(made_from, owner)))
+        again = await hands.do(actions.Create(Role.BOOTSTRAP, bootstrap("this", owner)))
     assert (len(again.done), again.interrupted) == ((1, False) if taken else (0, True))
 
 
