@@ -84,6 +84,7 @@ class Transport:
         self.skew_seconds: float | None = None
         self._skew_read = 0.0
         self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._closed = False
         self._refreshing = asyncio.Lock()
 
     async def call(self, request: Request) -> bytes:
@@ -133,10 +134,14 @@ class Transport:
         self.credentials = credentials
         if endpoint is not self.endpoint:
             self.endpoint = endpoint
-            await self.close()
+            await self._drop_connections()
 
     async def close(self) -> None:
-        """Closes every connection; what is under way on them fails as `Unavailable`."""
+        """Closes every connection for good; what is under way on them, or comes later, fails as `Unavailable`."""
+        self._closed = True
+        await self._drop_connections()
+
+    async def _drop_connections(self) -> None:
         sessions, self._sessions = list(self._sessions.values()), {}
         # Whoever closes on its way out may be told once more to go: what is left would stay open.
         await asyncio.shield(asyncio.gather(*(session.close() for session in sessions)))
@@ -163,6 +168,9 @@ class Transport:
     async def _open(
         self, pool: str, request: Request, header: str | None, patience: aiohttp.ClientTimeout | None = None
     ) -> aiohttp.ClientResponse:
+        if self._closed:
+            # A call that outlives its client must not open connections that nobody will close.
+            raise Disconnected(f"{request.what}: the client was closed")
         headers = request.headers if header is None else {**request.headers, "Authorization": header}
         session = self._sessions.get(pool) or self._connect(pool)
         if request.body is not None and self.guard is not None:

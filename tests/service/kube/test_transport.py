@@ -325,6 +325,22 @@ async def test_all_connections_are_closed_though_whoever_closes_them_is_stopped_
         await until(lambda: all(session.closed for session in sessions))
 
 
+async def test_a_call_that_outlives_its_client_opens_no_connection_that_nobody_would_close(server):
+    server.answer = lambda _request: asyncio.Event().wait()
+    async with server.client(calls=1) as client:
+        under_way = asyncio.create_task(get(client))
+        await until(lambda: server.seen)
+        waiting = asyncio.create_task(get(client))
+        await until(lambda: client.transport._sessions["call"].connector._waiters)
+    with pytest.raises(Unavailable):
+        await under_way
+    with pytest.raises(Disconnected, match="the client was closed"):
+        await waiting
+    with pytest.raises(Disconnected, match="the client was closed"):
+        await get(client)
+    assert client.transport._sessions == {}
+
+
 async def test_a_call_that_is_cancelled_is_cancelled(server):
     server.answer = lambda _request: asyncio.Event().wait()
     async with server.client() as client:
