@@ -45,7 +45,8 @@ class Scopes:
         answered = await self._ask()
         for pause in PAUSES:
             try:
-                await asyncio.wait_for(self._due.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._due.wait()
             except TimeoutError:
                 answered = await self._ask()
             else:
