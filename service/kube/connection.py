@@ -22,6 +22,7 @@ from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+from service.runtime.tasks import start
 from service.runtime.watch import Objects, Reflector
 
 log = structlog.get_logger()
@@ -118,7 +119,7 @@ class Workload:
             informer = self._beside[name] = make(client)
             informer.on_restart(partial(self.on_restart, informer.resource.plural))
             if group is not None:
-                group.create_task(informer.run(), name=f"watch {name} of {self.key}")
+                start(group, informer.run(), name=f"watch {name} of {self.key}")
         return informer
 
     async def run(self) -> None:

@@ -14,6 +14,7 @@ from service.kube.connection import State, Workload, WorkloadUnreachable
 from service.kube.transport import Call
 from service.runtime.cache import Change
 from service.runtime.key import Key
+from service.runtime.tasks import start
 
 __all__ = ["State", "Workload", "WorkloadUnreachable", "Workloads"]
 
@@ -100,7 +101,8 @@ class Workloads:
 
     def _start(self, workload: Workload) -> None:
         if self._group is not None:
-            self._tasks[workload.key] = self._group.create_task(
+            self._tasks[workload.key] = start(
+                self._group,
                 _unbreakable(workload),
                 name=f"cluster {workload.key}",
                 context=Context(),  # what it logs is not about the object that needed it first

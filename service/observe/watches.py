@@ -17,6 +17,7 @@ from service.kube.errors import KubeError, NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.runtime.cache import Change, Object
 from service.runtime.informer import Informer
+from service.runtime.tasks import start
 
 SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
@@ -191,7 +192,7 @@ class Watches:
     def _run(self, informer: Informer) -> asyncio.Task[None]:
         if self._group is None:
             raise RuntimeError("start() comes first")
-        return self._group.create_task(informer.run(), name=f"watch {informer.resource.plural}")
+        return start(self._group, informer.run(), name=f"watch {informer.resource.plural}")
 
     def _definition_changed(self, change: Change) -> None:
         self._discovery.crd_changed(change.key.name)

@@ -1,0 +1,37 @@
+"""Tasks in groups that are ending."""
+
+import asyncio
+
+import pytest
+
+from service.runtime.tasks import start
+
+
+async def for_ever():
+    await asyncio.Event().wait()
+
+
+async def test_a_group_that_is_ending_takes_no_task_and_leaves_none_unawaited():
+    async def keep():
+        async with asyncio.TaskGroup() as group:
+            groups.append(group)
+            start(group, for_ever(), name="first")
+
+    groups = []
+    keeping = asyncio.create_task(keep())
+    await asyncio.sleep(0)
+    keeping.cancel()
+    await asyncio.sleep(0)  # it has told its own tasks, and waits for them
+    late = for_ever()
+    with pytest.raises(RuntimeError):
+        start(groups[0], late, name="late")
+    assert late.cr_frame is None, "it was not closed"
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
+
+
+async def test_a_task_has_its_name():
+    async with asyncio.TaskGroup() as group:
+        task = start(group, for_ever(), name="watch things")
+        assert task.get_name() == "watch things"
+        task.cancel()
