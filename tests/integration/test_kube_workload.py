@@ -218,6 +218,7 @@ async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list
     calls = []
     await management.store(small_cluster.url)
     async with opened(management, observer=calls.append) as (_, workload):
+        await until(lambda: "watch" in [call.verb for call in calls])  # it is told of after the list that it follows
         workload._client.transport.credentials.token = "expired meanwhile"
         await management.rotate(small_cluster.url, token=small_cluster.access.tokens["capi"])
         assert (await workload.client().get(NODES, node))["kind"] == "Node"
