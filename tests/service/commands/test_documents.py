@@ -141,7 +141,11 @@ def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path):
     assert "file.yaml:2: is not UTF-8" in problem(tmp_path, b"a: 1\nb: \xff\n")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.text(alphabet=YAMLISH, max_size=60) | st.text(max_size=40) | st.binary(max_size=40))
 def test_any_file_is_read_or_refused(tmp_path, text):
     with suppress(Unreadable):
