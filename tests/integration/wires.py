@@ -15,10 +15,14 @@ class Wire:
         self._handlers = set()
         self.silent = False
         self.refusing = False
+        self.closed = False
         self.connections = 0
         self.url = ""
 
     async def accept(self, reader, writer):
+        if self.closed:  # it was connected when nobody listened any more
+            writer.transport.abort()
+            return
         self.connections += 1
         self._handlers.add(asyncio.current_task())
         try:
@@ -54,6 +58,7 @@ class Wire:
 
     async def close(self):
         """Cuts everything, also what is just being connected, so that nothing outlives the test's loop."""
+        self.closed = True
         self.cut()
         handlers = list(self._handlers)
         for handler in handlers:

@@ -21,7 +21,9 @@ class Process:
 
     async def _read(self) -> None:
         while line := await self.child.stderr.readline():
-            self.events.append(json.loads(line) if line.startswith(b"{") else {"event": line.decode()})
+            # One that is killed may not have come to the end of its last line.
+            whole = line.startswith(b"{") and line.endswith(b"\n")
+            self.events.append(json.loads(line) if whole else {"event": line.decode(errors="replace")})
 
     async def port(self, server: str) -> int:
         return await until(lambda: next((e["port"] for e in self.events if e.get("server") == server), None), within=60)
