@@ -80,6 +80,7 @@ class Soak:
             for task in (*watching, *playing):
                 task.cancel()
         await self._check_foreign()
+        await asyncio.gather(*self._checks)
         return self.result
 
     async def _churn_and_kill(self) -> None:
