@@ -166,7 +166,7 @@ async def test_a_component_that_dies_takes_the_whole_service_with_it(files: Path
 
     async with prepared(files, dying=lambda _: Component("dying", dying)) as (service, _):
         with pytest.raises(ExceptionGroup) as caught:
-            await asyncio.wait_for(service.run(), 10)
+            await asyncio.wait_for(service.run(), 60)
     assert caught.group_contains(ValueError, match="out of ideas")
 
 
@@ -176,7 +176,7 @@ async def test_a_component_that_just_returns_has_died_too(files: Path):
 
     async with prepared(files, leaving=lambda _: Component("leaving", leaving)) as (service, _):
         with pytest.raises(ExceptionGroup) as caught:
-            await asyncio.wait_for(service.run(), 10)
+            await asyncio.wait_for(service.run(), 60)
     assert caught.group_contains(EndedEarlyError, match="leaving ended")
 
 
@@ -211,7 +211,7 @@ async def test_components_put_their_work_down_before_the_webhooks_stop(files: Pa
         running_service = asyncio.create_task(service.run())
         await until(lambda: service.admission.endpoint.listening)
         shared.stopping.set()
-        await asyncio.wait_for(running_service, 10)
+        await asyncio.wait_for(running_service, 60)
     assert order == ["component"]
 
 
@@ -245,7 +245,7 @@ async def test_a_component_that_does_not_stop_is_abandoned(files: Path):
         await until(lambda: service.admission.endpoint.listening)
         shared.stopping.set()
         shared.hurry.set()
-        await asyncio.wait_for(running_service, 10)
+        await asyncio.wait_for(running_service, shared.settings.stop_seconds)
     assert shared.health.tasks["stubborn"].cancelled()
 
 

@@ -90,7 +90,7 @@ async def acting(client, namespace, uid="my-uid"):
     async with running(hands.workloads.run()):
         await asyncio.sleep(0)
         connection = hands.workloads.hold(hands.subject.cluster, hands.subject.key)
-        await asyncio.wait_for(connection.settled.wait(), 10)
+        await asyncio.wait_for(connection.settled.wait(), 60)
         yield hands
 
 
@@ -529,7 +529,7 @@ async def test_what_does_not_answer_is_given_up_when_the_time_is_up(hands, node,
     assert reclaim.DRAIN_SECONDS == 60
     monkeypatch.setattr(reclaim, "DRAIN_SECONDS", 0.2)
     monkeypatch.setattr(hands.workloads.get(hands.subject.cluster).client(), call, never)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         outcome = await hands.do(force_drain(node))
     assert (outcome.did(actions.ForceDrain), outcome.trouble) == (True, None)
 
