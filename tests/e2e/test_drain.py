@@ -198,7 +198,8 @@ async def test_evictions_stop_when_the_shutdown_is_cancelled(op: Operator, tenan
     await op.edit_spec("worker", nodeTaints=[{"key": "example.com/seen", "effect": "NoSchedule"}])
     await op.until("worker", lambda status: status.get("appliedNodeTaints"))
     assert await tenants.names() == {"one"}
-    assert [call.verb for call in calls] == ["patch"]
+    # More than one where somebody else wrote to the Node at that moment; nobody asks for pods, or evicts any.
+    assert {call.resource for call in calls} == {NODES.plural}
 
 
 async def test_an_administrators_cordon_is_left_alone(op: Operator, workload: WorkloadSide) -> None:

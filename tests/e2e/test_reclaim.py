@@ -228,7 +228,7 @@ async def test_a_request_on_a_node_of_nobody_is_ignored_and_logged_once(op: Oper
     seen = await desks.client.create(NODES, {**NODES.envelope(), **body})
     uid = seen["metadata"]["uid"]
     strangers = op.controller._strangers
-    await watching.until(desks.client, NODES, name, lambda _: uid in strangers._told)
+    await until(lambda: uid in strangers._told)
     await desks.client.patch(NODES, name, {"metadata": {"labels": {"look": "again"}}})
     await op.at_rest()
     assert (await op.get("worker"))["status"]["phase"] == "Active"

@@ -146,7 +146,8 @@ async def test_a_rotated_token_is_taken_up_without_a_new_list(op: Operator, plan
     status = await op.until("worker", lambda status: says(status, "NodeTainted", "True", "Applied"))
     assert says(status, "WorkloadClusterReachable", "True")
     assert ("patch", 401) in [(call.verb, call.status) for call in calls]
-    assert {call.verb for call in calls} == {"patch"}
+    # The Node is asked for where somebody else wrote to it at that moment, such as whoever takes off its first taint.
+    assert {call.verb for call in calls} <= {"patch", "get"}
 
 
 # The connection
