@@ -46,6 +46,7 @@ from service.kube.resource import NODES, PODS, Resource
 from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.runtime.key import Key
+from service.runtime.tasks import all_of
 
 EVICTIONS_AT_ONCE = 8
 
@@ -279,7 +280,7 @@ async def _evict(client: Client, pods: tuple[Pod, ...], edited: Callable[[], boo
             # A server that does not answer would cost every further pod a time-out, and us the deadline.
             return None if silence or edited() else await _evict_one(client, pod, silence)
 
-    answers = await asyncio.gather(*(one(pod) for pod in pods))
+    answers = await all_of(*(one(pod) for pod in pods))
     if silence:
         raise silence[0]
     if edited():

@@ -19,6 +19,7 @@ from service.kube.resource import CONFIG_MAPS, NODES, PODS
 from service.observe.agents import config_name
 from service.observe.observer import Observer
 from service.observe.subject import Subject
+from service.runtime.tasks import all_of
 
 DRAIN_SECONDS: Final = 60.0
 """The Machine goes when this is up, whatever pods are left."""
@@ -51,7 +52,7 @@ async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain)
         async with asyncio.timeout(DRAIN_SECONDS):
             pods = await _cordoned(observer, subject, action)
             slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
-            failed = await asyncio.gather(*(_delete(observer, subject, pod, slots) for pod in pods))
+            failed = await all_of(*(_delete(observer, subject, pod, slots) for pod in pods))
     except TimeoutError:
         log.warning("forced drain gave up", node=action.node, seconds=DRAIN_SECONDS)
     except KubeError as error:

@@ -1,8 +1,11 @@
-"""Tasks that are started long after their group was, at a moment when it may be ending; used by whatever watches."""
+"""Tasks that begin long after their group did, and several that end together; used by watches and by actions."""
 
 import asyncio
 from collections.abc import Coroutine
 from contextvars import Context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def start(
@@ -14,3 +17,15 @@ def start(
     except RuntimeError:
         work.close()  # up to Python 3.12 the group leaves it as it is, and nobody would ever await it
         raise
+
+
+async def all_of(*works: Coroutine[Any, Any, T]) -> list[T]:
+    """Their answers, once all of them have ended; raises what the first of them raised.
+
+    `asyncio.gather` would not wait for the others then: they would go on behind the back of whoever gives up.
+    """
+    answers = await asyncio.gather(*works, return_exceptions=True)
+    raised = next((answer for answer in answers if isinstance(answer, BaseException)), None)
+    if raised is not None:
+        raise raised
+    return [answer for answer in answers if not isinstance(answer, BaseException)]

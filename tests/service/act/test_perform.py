@@ -4,6 +4,7 @@ import asyncio
 import base64
 import secrets
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
 from service.decide.world import Pod, Role, Taint
+from service.fence import NotOursError
 from service.kube.discovery import Discovery
 from service.kube.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from service.kube.resource import (
@@ -448,6 +450,23 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
     outcome = await hands.do(actions.Evict(pods=pods))
     assert outcome.trouble.reason == "APIUnavailable"
     assert len(asked) <= perform.EVICTIONS_AT_ONCE
+
+
+async def test_no_eviction_is_under_way_any_more_when_one_was_refused_for_want_of_a_lease():
+    """Whoever gets the lease next may act as soon as this pass has ended."""
+
+    async def create_subresource(_resource, name, *_args, **_options):
+        if name == "first":
+            raise NotOursError
+        await asyncio.sleep(0.01)
+        ended.append(name)
+        return {}
+
+    ended, client = [], SimpleNamespace(create_subresource=create_subresource)
+    pods = tuple(Pod("a", name, "u", None, mirror=False, finished=False, leaving=False) for name in ("first", "second"))
+    with pytest.raises(NotOursError):
+        await perform._evict(client, pods, lambda: False)
+    assert ended == ["second"]
 
 
 async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(hands, namespace, monkeypatch):

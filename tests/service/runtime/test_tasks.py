@@ -1,10 +1,10 @@
-"""Tasks in groups that are ending."""
+"""Tasks in groups that are ending, and tasks that end together."""
 
 import asyncio
 
 import pytest
 
-from service.runtime.tasks import start
+from service.runtime.tasks import all_of, start
 
 
 async def for_ever():
@@ -35,3 +35,31 @@ async def test_a_task_has_its_name():
         task = start(group, for_ever(), name="watch things")
         assert task.get_name() == "watch things"
         task.cancel()
+
+
+async def test_several_have_all_ended_when_one_of_them_has_failed():
+    async def fail():
+        raise ValueError("no")
+
+    async def go_on():
+        await asyncio.sleep(0.01)
+        ended.append("the other")
+
+    ended = []
+    with pytest.raises(ValueError, match="no"):
+        await all_of(fail(), go_on())
+    assert ended == ["the other"]
+
+
+async def test_several_are_cancelled_together():
+    async def go_on():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("it")
+
+    ended = []
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await all_of(go_on(), go_on())
+    assert ended == ["it", "it"]
