@@ -3,6 +3,7 @@
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -61,13 +62,41 @@ def listener(home: Keeper, port: int) -> Server:
     return server
 
 
-def test_a_port_that_someone_listens_on_is_not_picked(taken: int) -> None:
-    assert PortRange(taken, taken + 1).pick() == taken + 1
+def reserved(port: int) -> socket.socket:
+    """Takes a port so that it counts as free, and yet no connection and no other test can get it."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(("127.0.0.1", port))
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
-def test_a_port_is_not_given_twice_to_one_server() -> None:
-    first = ANY_PORTS.pick()
-    assert PortRange(first, first + 1).pick(first) == first + 1
+@pytest.fixture
+def neighbours() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Two ports side by side."""
+    while True:
+        first = ANY_PORTS.pick()
+        with ExitStack() as stack:
+            try:
+                pair = stack.enter_context(reserved(first)), stack.enter_context(reserved(first + 1))
+            except OSError:
+                continue
+            yield pair
+            return
+
+
+def test_a_port_that_someone_listens_on_is_not_picked(neighbours: tuple[socket.socket, socket.socket]) -> None:
+    first, second = (each.getsockname()[1] for each in neighbours)
+    neighbours[0].listen()
+    assert PortRange(first, second).pick() == second
+
+
+def test_a_port_is_not_given_twice_to_one_server(neighbours: tuple[socket.socket, socket.socket]) -> None:
+    first, second = (each.getsockname()[1] for each in neighbours)
+    assert PortRange(first, second).pick(first) == second
 
 
 def test_a_range_too_small_for_one_server_is_exhausted() -> None:
