@@ -126,7 +126,7 @@ def other_name(world: World) -> str:
 def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     creations = _creations(s.world, spec)
     actions: tuple[Action, ...] = (*_before_creation(s.world), *creations, *manifests.repairs(spec, s.world))
-    taints = _taints(s.world, spec)
+    taints = plan_of_taints(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
         node = s.world.node
         actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, taints.owned))
@@ -188,7 +188,8 @@ def _node_progress(node: Node) -> tuple[str, str]:
     return "MachineRunning", f"Machine is running as Node {node.name}."
 
 
-def _taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
+def plan_of_taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
+    """What the Node's taints should be; None while there is no Node of ours that is Ready."""
     node = world.node
     if node is None or not node.ready or not node_is_ours(world):
         return None

@@ -8,7 +8,7 @@ from crds import names
 from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
-from service.decide.activation import in_the_way, other_name
+from service.decide.activation import in_the_way, other_name, plan_of_taints
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, EquipReclaim, Plan
@@ -143,17 +143,21 @@ def _node_tainted(a: Account) -> Told | None:
 
 
 def _taint_result(a: Account) -> Told | None:
-    trouble, plan = a.outcome.trouble, a.plan.taints
+    trouble, spec = a.outcome.trouble, a.s.intent.spec
     if trouble and isinstance(trouble.action, ApplyTaints):
         return Told("NodeTainted", "False", TaintReason.PATCH_FAILED, trouble.message)
-    unwritten = any(isinstance(one, ApplyTaints) for one in a.plan.actions) and not a.outcome.did(ApplyTaints)
-    if plan is None or unwritten:
-        return next((_told(c) for c in a.s.world.status.conditions if c.type == "NodeTainted"), None)
-    if plan.conflicts:
-        listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in plan.conflicts)
+    # Rules that leave taints alone, such as a disabled schedule, plan none: what is on the Node is told all the same.
+    found = a.plan.taints or (plan_of_taints(a.s.world, spec) if spec else None)
+    unwritten = found is None or (found.changed and not a.outcome.did(ApplyTaints))
+    known = next((_told(c) for c in a.s.world.status.conditions if c.type == "NodeTainted"), None)
+    if unwritten and known and known.reason == TaintReason.PATCH_FAILED:
+        return known
+    if found and found.conflicts:
+        listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found.conflicts)
         message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
         return Told("NodeTainted", "False", TaintReason.CONFLICT, message)
-    return Told("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
+    applied = Told("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
+    return None if unwritten else applied
 
 
 def _told(condition: Condition) -> Told:

@@ -1,6 +1,6 @@
 import pytest
 
-from crds.status import AppliedTaint, Condition, Effect
+from crds.status import AppliedTaint, Condition, ConditionStatus, Effect
 from service.decide import plan as actions
 from service.decide.conditions import conditions
 from service.decide.lifecycle import decide
@@ -17,6 +17,7 @@ from tests.service.decide.builders import (
     broken_spec,
     child,
     cluster,
+    cordoned_node,
     draining_world,
     identity,
     intent,
@@ -255,18 +256,74 @@ def test_taints_taken_out_of_the_spec_are_forgotten_once_they_are_off_the_node()
     assert "NodeTainted" not in told(seen)
 
 
-def test_node_tainted_stays_as_it_was_during_a_shutdown():
-    before = Condition(
-        type="NodeTainted",
-        status="True",
-        reason="Applied",
-        message="All declared taints are on the Node.",
-        last_transition_time=MORNING,
+# Outside the rule that keeps taints right: whether they are there is told, not remembered
+
+DISABLED = {"schedule": {"enabled": False}}
+OURS = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
+
+
+def remembered(reason: str, status: ConditionStatus) -> Condition:
+    return Condition(
+        type="NodeTainted", status=status, reason=reason, message="As it was.", last_transition_time=MORNING
     )
-    other = before.model_copy(update={"type": "Ready", "reason": "MachineRunning"})
-    seen = draining_world(pod(), status=running_status(shutdown_started_at=CLOSES, conditions=(other, before)))
+
+
+def tainted_before(reason="Applied", status="True", **fields):
+    return running_status(applied_node_taints=OURS, conditions=(remembered(reason, status),), **fields)
+
+
+def test_taints_that_are_on_the_node_are_still_called_applied_during_a_shutdown():
+    there = cordoned_node(taints=(taint(),))
+    seen = draining_world(pod(), status=tainted_before(shutdown_started_at=CLOSES), node=there)
     kept = told(seen, CLOSES + MINUTE, intent(**TAINTED))["NodeTainted"]
     assert (short(kept), kept.last_transition_time) == (("True", "Applied"), MORNING)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        pytest.param(("ml",), id="another value"),
+        pytest.param((), id="no taint any more"),
+    ],
+)
+def test_taints_edited_while_the_schedule_is_disabled_are_not_called_applied(declared):
+    edited = {"nodeTaints": [{"key": "workload", "value": value, "effect": "NoSchedule"} for value in declared]}
+    seen = running_world(status=tainted_before(), node=node(taints=(taint(),)))
+    assert "NodeTainted" not in told(seen, of=intent(**edited, **DISABLED))
+
+
+def test_taints_edited_during_a_shutdown_are_not_called_applied():
+    there = cordoned_node(taints=(taint(),))
+    seen = draining_world(pod(), status=tainted_before(shutdown_started_at=CLOSES), node=there)
+    edited = intent(nodeTaints=[{"key": "workload", "value": "ml", "effect": "NoSchedule"}])
+    assert "NodeTainted" not in told(seen, CLOSES + MINUTE, edited)
+
+
+def test_taints_that_somebody_took_off_while_nobody_puts_them_back_are_not_called_applied():
+    assert "NodeTainted" not in told(running_world(status=tainted_before()), of=intent(**TAINTED, **DISABLED))
+
+
+def test_taints_of_a_spec_that_cannot_be_read_are_not_called_applied():
+    seen = running_world(status=tainted_before(), node=node(taints=(taint(),)))
+    assert "NodeTainted" not in told(seen, of=legible(broken_spec(**TAINTED)))
+
+
+@pytest.mark.parametrize("reason", ["NoNodeYet", "NodeNotReady", "TaintOwnershipConflict"])
+def test_what_was_in_the_way_of_taints_is_not_told_of_a_disabled_schedule_once_it_is_gone(reason):
+    assert "NodeTainted" not in told(
+        running_world(status=tainted_before(reason, "False")), of=intent(**TAINTED, **DISABLED)
+    )
+
+
+def test_a_conflict_about_taints_is_told_of_a_disabled_schedule_too():
+    seen = running_world(status=tainted_before(), node=node(taints=(taint(value="admin"),)))
+    assert short(told(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]) == ("False", "TaintOwnershipConflict")
+
+
+def test_that_the_last_patch_of_taints_failed_stays_true_until_there_is_another():
+    seen = running_world(status=tainted_before("PatchFailed", "False"))
+    kept = told(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]
+    assert (short(kept), kept.message) == (("False", "PatchFailed"), "As it was.")
 
 
 # The others
