@@ -47,7 +47,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
     """The status after a plan; `s.world` includes what the plan created."""
     world, before = s.world, s.world.status
     return ScheduledMachineStatus(
-        phase=phase_after(plan, outcome),
+        phase=phase_after(before, plan, outcome),
         message=one_line(explain(plan, outcome), MESSAGE_MAX),
         in_schedule=s.open if s.intent.schedule else None,
         conditions=conditions(s, plan, outcome),
@@ -100,10 +100,15 @@ def stuck(before: ScheduledMachineStatus, failure: Failure, generation: int, now
     return before.model_copy(update={"phase": phase, "message": message, "conditions": (ready, *others)})
 
 
-def phase_after(plan: Plan, outcome: Outcome) -> Phase:
-    """A creation that failed is an Error; any other trouble leaves the machine where the plan sees it."""
-    created = all(action in outcome.done for action in plan.actions if isinstance(action, Create))
-    if created:
+def phase_after(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> Phase:
+    """A creation that failed is an Error; any other trouble leaves the machine where the plan sees it.
+
+    But where a reclaim could not be stored, none is under way: what the phase says and `status.reclaim` agree.
+    """
+    undone = [action for action in plan.actions if action not in outcome.done]
+    if any(isinstance(action, RecordReclaim) for action in undone):
+        return before.phase or Phase.PENDING
+    if not any(isinstance(action, Create) for action in undone):
         return plan.phase
     return Phase.ERROR if outcome.trouble else Phase.PENDING
 

@@ -253,6 +253,15 @@ def test_that_a_replacement_was_just_made_is_remembered_into_the_next_window():
     assert told == Remediation(count=1, at=just_now.at)
 
 
+def test_a_reclaim_that_could_not_be_stored_is_no_reclaim_yet():
+    asked = node(annotations={names.ANNOTATION_RECLAIM_REQUESTED: "true"})
+    seen = running_world(status=running_status(phase=Phase.ACTIVE), node=asked)
+    told = reported(seen, outcome=failing(actions.RecordReclaim, seen))
+    assert (told.phase, told.reclaim, told.message) == (Phase.ACTIVE, None, "no")
+    told = reported(seen)
+    assert (told.phase, told.reclaim is not None) == (Phase.EMERGENCY_REMOVE, True)
+
+
 def test_a_reclaim_is_kept():
     kept = Reclaim(requested_at=MORNING, reason="java", node="node-7", machine_uid="x", disabled_at=MORNING)
     assert reported(world(status=status(reclaim=kept)), EVENING).reclaim == kept
