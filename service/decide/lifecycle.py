@@ -121,8 +121,8 @@ def disabled(s: Situation) -> Plan | None:
 def cluster_missing(s: Situation) -> Plan | None:
     """Nothing can live without its Cluster; CAPI waits for what is ours before it lets a Cluster go."""
     found = without_cluster(s)
-    if found is None:
-        return None
+    if found is None or (s.world.unseen and not s.world.children):
+        return None  # what cannot be seen is not called gone: another rule tells of it
     reason, message = found.reason, found.message
     if not s.world.children:
         return Plan(Phase.INACTIVE, reason, f"{message} Nothing is created without its Cluster.", problem=s.open)

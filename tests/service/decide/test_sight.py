@@ -126,6 +126,14 @@ def test_leftovers_that_can_be_seen_go_and_the_others_are_waited_for():
     assert (after.phase, after.reason, after.actions) == (Phase.ERROR, "Forbidden", ())
 
 
+def test_without_its_cluster_what_cannot_be_seen_is_not_called_gone_either():
+    left = world(cluster=None, status=running_status(**REFS), **NOTHING_SEEN)
+    plan = decide(intent(), left, EVENING)
+    assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "Forbidden", ())
+    told_of = {one.type: one.reason for one in told(intent(), left, EVENING).conditions}
+    assert told_of["ReferencesValid"] == "ClusterNotFound"
+
+
 def test_what_is_recorded_of_an_unseen_object_is_kept():
     after = told(intent(), world(status=running_status(**REFS), **NOTHING_SEEN), EVENING)
     assert after.infrastructure_ref == reference(Role.INFRASTRUCTURE)
