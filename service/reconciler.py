@@ -129,7 +129,8 @@ class Reconciler:
         told = report(situation, plan, outcome)
         after = told.model_copy(update={"shard": self.shown_shard(subject.key)})
         changes = status_changes(before, after)
-        if changes and not outcome.did(ReleaseFinalizer):  # after that there is nothing left to write to
+        let_go = outcome.did(ReleaseFinalizer) and not subject.finalizers
+        if changes and not let_go:  # after that there is nothing left to write to, unless others hold it
             try:
                 await self._observer.write_status(subject, changes)
             except NotFound:

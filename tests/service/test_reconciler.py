@@ -13,7 +13,7 @@ from service.clock import ManualClock
 from service.decide.intent import read_intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
-from service.decide.plan import EquipReclaim, Plan
+from service.decide.plan import EquipReclaim, Plan, ReleaseFinalizer
 from service.decide.world import Role
 from service.kube.errors import Conflict, Forbidden, KubeError, Unavailable
 from service.observe.subject import Subject
@@ -36,6 +36,8 @@ class Scene:
         self.priority = 50
         self.spec, self.status = dict[str, Any](), dict[str, Any]()
         self.outcome = dict[str, Any]()
+        self.others = list[str]()
+        """Finalizers that are not ours."""
         self.written = list[dict[str, Any]]()
         observer: Any = SimpleNamespace(
             subject=self.subject, observe=self.observe, write_status=self.write, catch_up=self.write_nothing
@@ -49,7 +51,7 @@ class Scene:
 
     def subject(self, key: Key) -> Subject:
         raw = builders.stored(builders.raw_spec(priority=self.priority) | self.spec) | {"status": self.status}
-        raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER]}
+        raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER, *self.others]}
         return Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
 
     async def observe(self, _subject: Any) -> Any:
@@ -57,7 +59,9 @@ class Scene:
             raise self.world
         return self.world
 
-    async def perform(self, _subject: Any, world: Any, plan: Any) -> Any:
+    async def perform(self, subject: Any, world: Any, plan: Any) -> Any:
+        if ReleaseFinalizer() in plan.actions:
+            subject.raw["metadata"]["finalizers"] = self.others
         return world, Outcome(**{"done": plan.actions, **self.outcome})
 
     async def write(self, _subject: Any, changes: dict[str, Any]) -> None:
@@ -91,6 +95,19 @@ async def test_nothing_is_written_to_an_object_that_was_just_let_go():
     scene.world = builders.world(me=builders.identity(deleting_since=MORNING))
     await scene.reconcile(KEY)
     assert scene.written == []
+
+
+async def test_an_object_that_was_let_go_and_that_others_still_hold_does_not_tell_the_same_again():
+    """Such as the garbage collector in a deletion in the foreground: the next look must know what was told."""
+    scene = Scene(None)
+    scene.others = ["foregroundDeletion"]
+    scene.status = builders.running_status().to_json()
+    known = scene.subject(KEY).status
+    scene.world = builders.world(me=builders.identity(deleting_since=MORNING), status=known)
+    await scene.reconcile(KEY)
+    assert "MachineRemoved" in scene.told
+    (changes,) = scene.written
+    assert changes["machineRef"] is None
 
 
 async def test_a_start_takes_nothing_back_before_the_workload_cluster_has_answered():
