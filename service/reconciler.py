@@ -24,7 +24,7 @@ from service.decide.report import premature, report, stuck
 from service.decide.sight import doubt
 from service.decide.situation import Situation
 from service.decide.world import Failure, World
-from service.kube.errors import Conflict, NotFound, Rejected, Unavailable
+from service.kube.errors import Conflict, KubeError, NotFound, Rejected, Unavailable
 from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.runtime.backoff import Backoff, Failures
@@ -137,10 +137,11 @@ class Reconciler:
                 return  # it is gone, and with it whoever would read what we have to tell
             except Conflict:
                 # Edited meanwhile: what was done is told, the status and what it tells are worked out anew.
+                self._tell(subject, before, before, plan, outcome)
                 await self._observer.catch_up(subject)
                 self._queue.add(subject.key)
-                after = before
-            except Unavailable:
+                return
+            except KubeError:
                 self._tell(subject, before, before, plan, outcome)
                 raise
         self._tell(subject, before, after, plan, outcome)

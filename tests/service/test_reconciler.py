@@ -36,11 +36,12 @@ class Scene:
         self.priority = 50
         self.spec, self.status = dict[str, Any](), dict[str, Any]()
         self.outcome = dict[str, Any]()
+        self.away: KubeError | None = None
         self.others = list[str]()
         """Finalizers that are not ours."""
         self.written = list[dict[str, Any]]()
         observer: Any = SimpleNamespace(
-            subject=self.subject, observe=self.observe, write_status=self.write, catch_up=self.write_nothing
+            subject=self.subject, observe=self.observe, write_status=self.write, catch_up=self.catch_up
         )
         observer.is_superseded = lambda _subject: self.edited
         events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
@@ -75,8 +76,9 @@ class Scene:
         self.real += seconds
         return self.queue.take()
 
-    async def write_nothing(self, _subject: Any) -> None:
-        pass
+    async def catch_up(self, _subject: Any) -> None:
+        if self.away is not None:
+            raise self.away
 
 
 async def test_no_status_is_written_when_nothing_changed():
@@ -132,6 +134,21 @@ async def test_what_keeps_us_from_looking_is_in_the_status_with_one_warning():
 
 async def test_what_was_done_is_told_although_the_status_cannot_be_stored():
     scene = Scene(Unavailable("no answer"))
+    with pytest.raises(TroubleError, match="no answer"):
+        await scene.reconcile(KEY)
+    assert scene.told == ["MachineCreated"]
+
+
+async def test_what_was_done_is_told_although_the_status_is_refused():
+    scene = Scene(Forbidden("a policy says no"))
+    with pytest.raises(Forbidden):
+        await scene.reconcile(KEY)
+    assert scene.told == ["MachineCreated"]
+
+
+async def test_what_was_done_is_told_although_nobody_says_who_edited_the_object_meanwhile():
+    scene = Scene(Conflict("edited meanwhile"))
+    scene.away = Unavailable("no answer")
     with pytest.raises(TroubleError, match="no answer"):
         await scene.reconcile(KEY)
     assert scene.told == ["MachineCreated"]
