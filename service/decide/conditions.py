@@ -74,10 +74,11 @@ def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool 
 
 
 def _ready(a: Account) -> Told:
-    node = a.s.world.node
-    running = a.plan.phase is Phase.ACTIVE and node is not None and node.ready and a.outcome.trouble is None
-    seen = lasting(a.s.world) is None
-    return Told("Ready", _yes(running and seen and node_is_ours(a.s.world)), a.reason, a.message)
+    node, seen = a.s.world.node, lasting(a.s.world) is None
+    serves = node is not None and node.ready and node_is_ours(a.s.world) and seen
+    # The phase alone does not tell: while everything is paused it stays, whatever becomes of the Machine.
+    running = a.plan.phase is Phase.ACTIVE and machine_phase(a.s.world) is MachinePhase.RUNNING
+    return Told("Ready", _yes(running and serves and a.outcome.trouble is None), a.reason, a.message)
 
 
 def _scheduled(a: Account) -> Told:

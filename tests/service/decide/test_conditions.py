@@ -1,6 +1,6 @@
 import pytest
 
-from crds.status import AppliedTaint, Condition, ConditionStatus, Effect
+from crds.status import AppliedTaint, Condition, ConditionStatus, Effect, Phase
 from service.decide import plan as actions
 from service.decide.conditions import conditions
 from service.decide.lifecycle import decide
@@ -185,6 +185,16 @@ def test_references_valid_is_false_when_a_provider_does_not_take_its_part(reason
 def test_references_valid_is_false_of_an_invalid_spec_though_it_is_disabled():
     disabled = legible(broken_spec(schedule={"enabled": False}))
     assert short(told(world(), of=disabled)["ReferencesValid"]) == ("False", "InvalidSpec")
+
+
+@pytest.mark.parametrize(
+    "lost", [{"machine": machine(of={"leaving": True})}, {"infrastructure": None}], ids=["leaving", "failed"]
+)
+def test_a_machine_that_is_lost_while_everything_is_paused_is_not_ready_though_its_phase_stays(lost):
+    before = running_status(phase=Phase.ACTIVE)
+    fine, seen = (running_world(me=identity(paused=True), status=before, **parts) for parts in ({}, lost))
+    assert short(told(fine)["Ready"]) == ("True", "Paused")
+    assert short(told(seen)["Ready"]) == ("False", "Paused")
 
 
 # NodeTainted: the five reasons
