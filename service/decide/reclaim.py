@@ -123,11 +123,13 @@ def disabled_because_of(world: World) -> PastReclaim | Reclaim | None:
 def _eject(s: Situation, message: str) -> Plan:
     removal = remove(s, at_once=True, why="its Node was asked back")
     disable = (DisableSchedule(),) if s.intent.enabled else ()
+    hand_back = _hand_back(s.world)
+    last = "Everything is gone; the request is being taken off the Node." if hand_back and s.world.all_gone else None
     return Plan(
         phase=Phase.EMERGENCY_REMOVE,
         reason=REASON,
-        message=f"{message} {removal.message}",
-        actions=(*_force_drain(s.world), *removal.actions, *disable, *_hand_back(s.world)),
+        message=f"{message} {last or removal.message}",
+        actions=(*_force_drain(s.world), *removal.actions, *disable, *hand_back),
         look_again_in=timedelta(0) if disable else removal.look_again_in,
         shutdown=removal.shutdown,
     )

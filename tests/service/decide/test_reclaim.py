@@ -247,6 +247,23 @@ def test_the_request_stays_on_the_node_until_the_schedule_is_disabled(failing):
     assert names.ANNOTATION_RECLAIM_REQUESTED not in sim.node.annotations
 
 
+def test_a_request_that_cannot_be_taken_off_a_node_that_stays_is_why_the_reclaim_is_not_over():
+    sim = running(node_stays=True)
+    sim.ask_back()
+    sim.fails = actions.ClearReclaimRequest
+    for _ in range(3):
+        sim.step()
+    sim.finish_deletion()
+    status = sim.step().status
+    assert (status.phase, status.machine_ref) == (Phase.EMERGENCY_REMOVE, None)
+    assert status.message == (
+        "Node node-7 was asked back (idea). Everything is gone; the request is being taken off the Node."
+    )
+    sim.fails = None
+    sim.settle()
+    assert sim.status.phase is Phase.DISABLED
+
+
 @pytest.mark.parametrize("writes", range(len(SEVEN_STEPS)))
 def test_a_crash_after_any_write_comes_to_the_same_end(writes):
     sim = running()
