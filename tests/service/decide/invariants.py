@@ -72,6 +72,7 @@ def check_action(seen: World, action: Action) -> None:
 def check_pass(sim: Simulation, before: ScheduledMachineStatus, last: Pass) -> None:
     _check_explains(last)
     _check_existence(sim, last)
+    _check_taints(sim, last)
     if last.world.machine_unseen:
         assert _known(last.status) == _known(before), "what cannot be seen does not change"
     _check_conditions(before, last.status)
@@ -87,6 +88,14 @@ def _check_explains(last: Pass) -> None:
         assert status.phase is Phase.ACTIVE
         assert last.world.node is not None
         assert last.world.node.ready
+        assert condition(status, "MachineReady").status == "True"
+
+
+def _check_taints(sim: Simulation, last: Pass) -> None:
+    applied = any(one.type == "NodeTainted" and one.status == "True" for one in last.status.conditions)
+    if applied and sim.node is not None and sim.intent.spec is not None:
+        declared = {(one.key, one.effect.value, one.value or "") for one in sim.intent.spec.node_taints}
+        assert declared <= {(one.key, one.effect, one.value) for one in sim.node.taints}, "applied means there"
 
 
 def _check_existence(sim: Simulation, last: Pass) -> None:
