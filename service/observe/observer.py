@@ -292,10 +292,10 @@ class Observer:
         return self._workloads.hold(subject.cluster, subject.key)
 
     async def _with_pods(self, subject: Subject, world: World) -> World:
-        """The pods on a Node that is being drained; not asked for otherwise."""
-        machine = world.our_machine
+        """The pods on a Node that is being drained; not asked for otherwise, nor where nobody waits for them."""
+        machine, at_once = world.our_machine, subject.intent.kill_switch or subject.status.reclaim is not None
         draining = subject.status.shutdown_started_at is not None and machine is not None and not machine.leaving
-        if not draining or world.node is None or subject.status.reclaim is not None:
+        if not draining or world.node is None or at_once:
             return world
         try:
             return replace(world, pods=await self.pods_of(subject, world.node.name))

@@ -233,6 +233,29 @@ async def test_what_the_watch_will_not_tell_of_is_seen_once_and_not_kept(scene, 
     assert bool(scene.capi.machines.objects) is kept
 
 
+@pytest.mark.parametrize(("spec", "listed"), [({}, ["node-7"]), ({"killSwitch": True}, [])])
+async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not_matter_any_more(spec, listed):
+    """What is to go at once does not wait for a workload cluster that takes long to say what runs there."""
+    scene, asked = Scene(**spec), []
+    scene.raw["status"]["shutdownStartedAt"] = "2026-03-02T09:59:00Z"
+    scene.capi.machines.objects[Key("team", "desk-machine")]["status"]["nodeRef"] = {"name": "node-7"}
+    await scene.world()
+    node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}, "spec": {"providerID": PROVIDER_ID}}
+    connection = SimpleNamespace(
+        settled=asyncio.Event(), state=builders.CONNECTED, nodes=SimpleNamespace(get=lambda _: node)
+    )
+    connection.settled.set()
+    scene.observer._workloads.hold = lambda *_: connection
+
+    async def pods_of(_subject, name):
+        asked.append(name)
+        return ()
+
+    scene.observer.pods_of = pods_of
+    world = await scene.observer.observe(scene.subject)
+    assert (world.node.name, asked) == ("node-7", listed)
+
+
 @pytest.mark.parametrize(
     "unwilling",
     [
