@@ -7,6 +7,7 @@ Taints that a server refuses are the exception: nothing that comes after them ne
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, assert_never
 
@@ -62,6 +63,8 @@ class Progress:
     """A plan in the making: the world grows with what is created."""
 
     world: World
+    until: datetime | None
+    """When to look again: by then the plan may not hold any more."""
     done: list[Action]
     blockers: list[Blocker]
     left: list[Action]
@@ -78,7 +81,7 @@ class Performer:
 
     async def perform(self, subject: Subject, world: World, plan: Plan) -> tuple[World, Outcome]:
         """The world as it is after the plan, and what came of it."""
-        progress = Progress(world=world, done=[], blockers=[], left=[])
+        progress = Progress(world=world, until=plan.look_again_at, done=[], blockers=[], left=[])
         trouble: Trouble | None = None
         interrupted = False
         for action in plan.actions:
@@ -214,9 +217,13 @@ class Performer:
             case ApplyTaints():
                 await self._apply_taints(client, subject, action)
             case Evict(pods=pods):
-                progress.blockers += await _evict(client, pods, partial(self._observer.is_superseded, subject))
+                progress.blockers += await _evict(client, pods, partial(self._over, subject, progress))
             case _:
                 assert_never(action)
+
+    def _over(self, subject: Subject, progress: Progress) -> bool:
+        """Whether somebody edited the ScheduledMachine, or a window opened or a timeout is up, since the plan."""
+        return self._observer.is_superseded(subject) or self._observer.is_past(progress.until)
 
     async def _write_node(self, client: Client, subject: Subject, node: str, body: dict[str, Any], **how: Any) -> None:
         """After a conflict it is asked for: until its watch hears, every further write would conflict."""
@@ -268,23 +275,23 @@ def _uncordon(uid: str) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: None}}, "spec": {"unschedulable": None}}
 
 
-async def _evict(client: Client, pods: tuple[Pod, ...], edited: Callable[[], bool]) -> list[Blocker]:
+async def _evict(client: Client, pods: tuple[Pod, ...], over: Callable[[], bool]) -> list[Blocker]:
     """Asks for all of them, a few at a time; what a budget or a fault refuses is asked for again later.
 
-    Once the ScheduledMachine was `edited`, the shutdown may have been called off: nobody else is moved then.
+    Once it is `over`, the shutdown may have been called off, or the Machine is to go: nobody else is moved then.
     """
     slots, silence = asyncio.Semaphore(EVICTIONS_AT_ONCE), list[KubeError]()
 
     async def one(pod: Pod) -> Blocker | None:
         async with slots:
             # A server that does not answer would cost every further pod a time-out, and us the deadline.
-            return None if silence or edited() else await _evict_one(client, pod, silence)
+            return None if silence or over() else await _evict_one(client, pod, silence)
 
     answers = await all_of(*(one(pod) for pod in pods))
     if silence:
         raise silence[0]
-    if edited():
-        raise ChangedMeanwhile("the ScheduledMachine was edited during the drain")
+    if over():
+        raise ChangedMeanwhile("the drain was called off, or its time is up")
     return [answer for answer in answers if answer is not None]
 
 

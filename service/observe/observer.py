@@ -7,6 +7,7 @@ pods of a Node that is being drained.
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from crds import names
@@ -206,6 +207,10 @@ class Observer:
         """Whether something newer of the ScheduledMachine has been heard since it was read; asks nobody."""
         known = self._watches.scheduled.version(subject.key)
         return known is None or known > int(subject.resource_version)
+
+    def is_past(self, moment: datetime | None) -> bool:
+        """Whether a moment has come."""
+        return moment is not None and moment <= self._clock.now()
 
     async def is_current(self, subject: Subject) -> bool:
         """Whether the ScheduledMachine is still as it was read; asks the API server."""

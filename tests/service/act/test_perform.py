@@ -4,6 +4,7 @@ import asyncio
 import base64
 import secrets
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from crds.status import Phase
 from local.crds import apply
 from service.act import perform, reclaim
 from service.act.perform import Performer
-from service.clock import SystemClock
+from service.clock import ManualClock
 from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
@@ -69,20 +70,20 @@ class Hands:
         self.workloads = Workloads(client)
         ignore = Hooks(*[lambda *_: None] * 4)
         watches = Watches(client, Discovery(client), ignore)
-        observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, SystemClock())
+        self.clock = ManualClock(datetime.now(UTC))
+        observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, self.clock)
         self.performer = Performer(client, observer)
         self.world = world(me=identity(namespace=namespace, uid=uid))
         raw = machine("desk")
         raw["metadata"] |= {"namespace": namespace, "uid": uid, "resourceVersion": "1"}
         key = Key(namespace, "desk")
-        self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
+        self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
         self.heard = watches.scheduled
         self.heard.absorb(raw)
 
-    async def do(self, *planned):
-        _, outcome = await self.performer.perform(
-            self.subject, self.world, Plan(Phase.ACTIVE, "Reason", "message", actions=planned)
-        )
+    async def do(self, *planned, until=None):
+        plan = Plan(Phase.ACTIVE, "Reason", "message", actions=planned, look_again_at=until)
+        _, outcome = await self.performer.perform(self.subject, self.world, plan)
         return outcome
 
 
@@ -484,6 +485,23 @@ async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(ha
     outcome = await hands.do(actions.Evict(pods=pods))
     assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
     assert len(asked) <= perform.EVICTIONS_AT_ONCE
+
+
+async def test_nobody_is_moved_any_more_once_it_is_time_to_look_again(hands, namespace, monkeypatch):
+    """As a window opened, or the Machine is to go at once: a cluster that takes long to answer must not hide that."""
+    asked = []
+
+    async def slow(_resource, name, *_args, **_options):
+        asked.append(name)
+        hands.clock.advance(timedelta(seconds=10))
+        return {}
+
+    connection = hands.workloads.get(hands.subject.cluster)
+    monkeypatch.setattr(connection.client(), "create_subresource", slow)
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    outcome = await hands.do(actions.Evict(pods=pods), until=hands.clock.now() + timedelta(seconds=60))
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert len(asked) == 6
 
 
 # Emergencies
