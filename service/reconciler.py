@@ -134,7 +134,8 @@ class Reconciler:
             try:
                 await self._observer.write_status(subject, changes)
             except NotFound:
-                return  # it is gone, and with it whoever would read what we have to tell
+                if not outcome.did(ReleaseFinalizer):
+                    return  # it is gone, and with it whoever would read what we have to tell
             except Conflict:
                 # Edited meanwhile: what was done is told, the status and what it tells are worked out anew.
                 self._tell(subject, before, before, plan, outcome)

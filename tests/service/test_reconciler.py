@@ -15,7 +15,7 @@ from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
 from service.decide.plan import EquipReclaim, Plan, ReleaseFinalizer
 from service.decide.world import Role
-from service.kube.errors import Conflict, Forbidden, KubeError, Unavailable
+from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from service.observe.subject import Subject
 from service.reconciler import Reconciler, TroubleError
 from service.runtime.key import Key
@@ -110,6 +110,15 @@ async def test_an_object_that_was_let_go_and_that_others_still_hold_does_not_tel
     assert "MachineRemoved" in scene.told
     (changes,) = scene.written
     assert changes["machineRef"] is None
+
+
+async def test_the_end_of_an_object_is_told_though_others_let_it_go_before_that_is_stored():
+    scene = Scene(NotFound("there is no such object"))
+    scene.others, scene.status = ["foregroundDeletion"], builders.running_status().to_json()
+    known = scene.subject(KEY).status
+    scene.world = builders.world(me=builders.identity(deleting_since=MORNING), status=known)
+    await scene.reconcile(KEY)
+    assert "MachineRemoved" in scene.told
 
 
 async def test_a_start_takes_nothing_back_before_the_workload_cluster_has_answered():
