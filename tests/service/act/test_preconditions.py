@@ -1,0 +1,130 @@
+"""Every change of something that exists is tied to what was seen: its uid, or its version where a list is replaced.
+
+So whoever acts late, on an old view or after a successor, changes nothing that is not what he took it for.
+"""
+
+from typing import Any, get_args
+
+import orjson
+import pytest
+
+from crds.providers import DEFAULT_POLICY
+from crds.status import Phase, Reclaim
+from service.act.perform import Performer
+from service.clock import SystemClock
+from service.decide import plan as actions
+from service.decide.intent import read_intent
+from service.decide.plan import Plan
+from service.decide.world import Role, Taint
+from service.kube.client import Client
+from service.kube.discovery import Discovery
+from service.kube.resource import CONFIG_MAPS, Resource
+from service.kube.transport import Request
+from service.kube.workload import Workloads
+from service.observe.observer import Observer
+from service.observe.subject import Subject
+from service.observe.watches import Hooks, Watches
+from service.runtime.key import Key
+from tests.e2e.manifests import machine
+from tests.service.decide.builders import MORNING, child, identity, node, pod, world
+
+KEY = Key("team", "desk")
+NODE = node(name="host", uid="uid-node", provider_id="test://host")
+POD = pod("web", uid="uid-pod")
+TAINTS = (Taint("example.com/spot", "NoSchedule"),)
+SEEN, ITSELF = {"resourceVersion": "7"}, {"uid": "uid-desk"}
+ITS_NODE, ITS_POD, ITS_CHILD = {"uid": "uid-node"}, {"uid": "uid-pod"}, {"uid": "uid-infra"}
+INFRA = (Role.INFRASTRUCTURE, "desk-infra", "uid-infra")
+
+CONDITIONS = [
+    (actions.AddFinalizer(), [SEEN]),
+    (actions.ReleaseFinalizer(), [SEEN]),
+    (actions.RecordShutdown(MORNING), [SEEN]),
+    (actions.RecordRemediation(1, MORNING, "uid-machine"), [SEEN]),
+    (actions.RecordReclaim(Reclaim(requested_at=MORNING, reason="", node="host", machine_uid="uid-machine")), [SEEN]),
+    (actions.DisableSchedule(), [ITSELF]),
+    (actions.Patch(*INFRA, body={"spec": {}}, why=""), [ITS_CHILD]),
+    (actions.Patch(*INFRA, body={"spec": {}}, why="", resource_version="5"), [{**ITS_CHILD, "resourceVersion": "5"}]),
+    (actions.Delete(*INFRA, why=""), [ITS_CHILD]),
+    (actions.Cordon("host", "uid-node", "3"), [{**ITS_NODE, "resourceVersion": "3"}]),
+    (actions.Uncordon("host", "uid-node"), [ITS_NODE]),
+    (actions.ApplyTaints("host", "uid-node", "3", TAINTS, TAINTS), [{**ITS_NODE, "resourceVersion": "3"}]),
+    (actions.Evict((POD,)), [ITS_POD]),
+    (actions.ForceDrain("host", "test://host"), [ITS_NODE, ITS_POD]),
+    (actions.ClearReclaimRequest("host", "uid-node"), [ITS_NODE]),
+    (actions.EquipReclaim("host", "uid-node", ("idea",)), [ITS_NODE]),
+    (actions.StripReclaim("host", "uid-node"), [ITS_NODE]),
+]
+WRITTEN_WHOLE = CONFIG_MAPS.plural
+"""What the agent is told bears the name of its Node and is put right at the next look; see ADR 7."""
+LODGER = {"metadata": {"namespace": POD.namespace, "name": POD.name, "uid": POD.uid}}
+
+
+class Wire:
+    """Takes down what is written; answers as an API server that agrees with everything."""
+
+    def __init__(self) -> None:
+        self.client = Client.from_inline("https://127.0.0.1:1", token="t")
+        self.client.transport.call = self._call  # type: ignore[method-assign]
+        self.conditions: list[dict[str, Any]] = []
+
+    async def _call(self, request: Request) -> bytes:
+        if request.body is not None and request.resource != WRITTEN_WHOLE:
+            self.conditions.append(_condition(request.verb, orjson.loads(request.body)))
+        metadata = {"name": "desk", "namespace": "team", "uid": "uid-desk", "resourceVersion": "8"}
+        return orjson.dumps(
+            {"metadata": metadata, "items": [LODGER]} if request.verb == "list" else {"metadata": metadata}
+        )
+
+
+def _condition(verb: str, body: dict[str, Any]) -> dict[str, Any]:
+    if verb == "create_eviction":
+        body = body["deleteOptions"]
+    found = body.get("preconditions") or {} if verb in ("create_eviction", "delete") else body["metadata"]
+    wanted = ("resourceVersion",) if verb == "replace" else ("uid", "resourceVersion")
+    return {name: found[name] for name in wanted if name in found}
+
+
+@pytest.fixture
+def wire():
+    return Wire()
+
+
+@pytest.fixture
+def performer(wire, monkeypatch):
+    watches = Watches(wire.client, Discovery(wire.client), Hooks(*[lambda *_: None] * 4))
+    observer = Observer(wire.client, watches, Workloads(wire.client), DEFAULT_POLICY, SystemClock())
+
+    async def known(*_):
+        return NODE
+
+    async def resource(*_):
+        return Resource("infrastructure.cluster.x-k8s.io", "v1beta1", "gadgets", "Gadget")
+
+    monkeypatch.setattr(observer, "workload_client", lambda _subject: wire.client)
+    monkeypatch.setattr(observer, "node_now", known)
+    monkeypatch.setattr(observer, "resource_of", resource)
+    for absorbed in ("absorb_node", "absorb_agent_config"):
+        monkeypatch.setattr(observer, absorbed, lambda *_: None)
+    return Performer(wire.client, observer)
+
+
+@pytest.fixture
+def subject(performer):
+    raw = machine(KEY.name)
+    raw["metadata"] |= {"namespace": KEY.namespace, "uid": "uid-desk", "resourceVersion": "7"}
+    performer._observer._watches.scheduled.absorb(raw)
+    return Subject.read(KEY, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
+
+
+@pytest.mark.parametrize(("action", "conditions"), CONDITIONS, ids=lambda part: type(part).__name__)
+async def test_a_change_is_tied_to_what_was_seen(wire, performer, subject, action, conditions):
+    there = child(Role.INFRASTRUCTURE, name="desk-infra", uid="uid-infra", namespace=KEY.namespace)
+    seen = world(me=identity(namespace=KEY.namespace, uid="uid-desk"), infrastructure=there)
+    _, outcome = await performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=(action,)))
+    assert outcome.did(type(action))
+    assert wire.conditions == conditions
+
+
+def test_no_action_was_left_out_but_creation_which_finds_its_own_object_by_its_name():
+    assert {type(action) for action, _ in CONDITIONS} == set(get_args(actions.Action)) - {actions.Create}
