@@ -91,11 +91,13 @@ class LeaseBook:
         if seen is None or seen.deleted:
             await self._create(shard, spec)
         else:
-            await self._write(seen, {**spec, "leaseTransitions": seen.transitions + 1}, {WANTED_BY: None})
+            # With its labels, as somebody may have taken them off: all replicas look for Leases by them.
+            metadata = {"labels": LABELS, "annotations": {WANTED_BY: None}}
+            await self._write(seen, {**spec, "leaseTransitions": seen.transitions + 1}, metadata)
 
     async def renew(self, seen: Sight) -> None:
         """Tells everybody that the holder is alive."""
-        await self._write(seen, {"renewTime": _micro(datetime.now(UTC))})
+        await self._write(seen, {"holderIdentity": seen.holder, "renewTime": _micro(datetime.now(UTC))})
 
     async def release(self, seen: Sight) -> None:
         """Leaves the Lease to whoever comes first."""
@@ -103,7 +105,7 @@ class LeaseBook:
 
     async def claim(self, seen: Sight, who: str) -> None:
         """Asks the holder, who may be looking after the shard for us, to hand it over."""
-        await self._write(seen, {}, {WANTED_BY: who})
+        await self._write(seen, {}, {"annotations": {WANTED_BY: who}})
 
     async def remove(self, seen: Sight) -> None:
         """Deletes a Lease that is nobody's."""
@@ -121,11 +123,8 @@ class LeaseBook:
         async with self._in_time(f"create lease {shard.lease_name}"):
             self.note(await self._client.create(LEASES, body, namespace=self._namespace))
 
-    async def _write(self, seen: Sight, spec: Raw, annotations: Raw | None = None) -> None:
-        metadata: Raw = {"resourceVersion": str(seen.version)}
-        if annotations:
-            metadata["annotations"] = annotations
-        body = {"metadata": metadata, "spec": spec}
+    async def _write(self, seen: Sight, spec: Raw, metadata: Raw | None = None) -> None:
+        body = {"metadata": {**(metadata or {}), "resourceVersion": str(seen.version)}, "spec": spec}
         async with self._in_time(f"patch lease {seen.shard.lease_name}"):
             self.note(await self._client.patch(LEASES, seen.shard.lease_name, body, namespace=self._namespace))
 
@@ -142,13 +141,18 @@ class LeaseBook:
         """Takes in what we asked for; `before` is what was known then.
 
         Older than that, it tells that the server's history went back (restored from a backup): its word counts, or each
-        write of ours would conflict for ever.
+        write of ours would conflict for ever. But whoever held the Lease last may not know yet, so that counts for as
+        long as it would have.
         """
         shard = Shard.of_lease(raw["metadata"]["name"])
         known = before.get(shard) if shard is not None else None
         if known is not None and known.shard not in self._sights:
             return shard  # removed by us since: whoever held it would seem to live
-        if known is not None and int(raw["metadata"]["resourceVersion"]) < known.version:
+        version = int(raw["metadata"]["resourceVersion"])
+        if known is not None and version < known.version:
+            if known.live(self._clock()):
+                self._sights[known.shard] = replace(known, version=version)
+                return shard
             self._sights.pop(known.shard, None)
         return self.note(raw)
 

@@ -10,6 +10,7 @@ import pytest
 from service.fence import Fence, boottime
 from service.kube.client import Client
 from service.kube.resource import LEASES
+from service.leasebook import LABELS
 from service.leases import Leases, Listener
 from service.sharding import LeaseTimes, Shard
 from tests.conftest import drop_namespace, make_namespace
@@ -288,6 +289,19 @@ async def test_a_lease_that_somebody_deletes_is_made_anew_by_its_holder(group):
     await until(lambda: one.held == {0})
 
 
+async def test_a_lease_that_loses_its_labels_gets_them_back_and_is_served_on(group):
+    group.times = LONG
+    one = await group.join("one")
+    await until(lambda: one.held == {0})
+    body = {"metadata": {"labels": None}}
+    await one.client.patch(LEASES, Shard(0, 1).lease_name, body, namespace=group.namespace)
+    await until(lambda: _labelled(group))
+    await until(lambda: one.held == {0})
+    before = len(group.seen.spans)
+    await asyncio.sleep(3 * LONG.retry)
+    assert (one.held, len(group.seen.spans)) == ({0}, before)
+
+
 async def test_a_namespace_that_is_missing_is_waited_for(group):
     absent = Group(group.cluster, f"{group.namespace}-late")
     async with absent.clients:
@@ -297,6 +311,10 @@ async def test_a_namespace_that_is_missing_is_waited_for(group):
         await until(lambda: member.held == {0})
         await member.crash()
     await drop_namespace(group.cluster, absent.namespace)
+
+
+async def _labelled(group):
+    return (await _lease(group))["metadata"].get("labels") == LABELS
 
 
 async def _lease(group):

@@ -3,8 +3,8 @@
 import pytest
 
 from service.kube.client import Client
-from service.leasebook import WANTED_BY, LeaseBook
-from service.sharding import LeaseTimes, Shard
+from service.leasebook import LABELS, WANTED_BY, LeaseBook
+from service.sharding import LeaseTimes, Replica, Shard, try_at
 
 SHARD = Shard(0, 2)
 
@@ -82,12 +82,49 @@ def answers(book, verb, answer, meanwhile=None):
     setattr(book._client, verb, ask)
 
 
+def writes(book):
+    """What is patched from now on."""
+    sent = []
+
+    async def patch(_resource, _name, body, **_options):
+        sent.append(body)
+        return lease(10_000, holder="me")
+
+    book._client.patch = patch
+    return sent
+
+
 async def test_a_server_that_was_restored_from_a_backup_is_believed_when_it_is_asked(book, now):
+    book.note(lease(9000))
+    now.at = 120.0
+    answers(book, "get", lease(70, holder="former"))
+    seen = await book.read(SHARD)
+    assert (seen.version, seen.holder, seen.since) == (70, "former", 120.0)
+
+
+async def test_but_whoever_held_a_lease_then_may_not_know_yet_and_is_waited_for(book, now):
     book.note(lease(9000))
     now.at = 110.0
     answers(book, "get", lease(70, holder="former"))
     seen = await book.read(SHARD)
-    assert (seen.version, seen.holder, seen.since) == (70, "former", 110.0)
+    assert (seen.version, seen.holder, seen.since) == (70, "other", 100.0)
+    assert try_at(SHARD, seen, Replica("former", preferred=0, started=0.0), LeaseTimes()) == 115.0
+
+
+async def test_who_renews_is_the_holder_also_on_a_server_that_was_restored(book):
+    book.note(lease(9000, holder="me"))
+    answers(book, "get", lease(70, holder="former"))
+    sent = writes(book)
+    await book.renew(await book.read(SHARD))
+    assert sent[0]["metadata"]["resourceVersion"] == "70"
+    assert sent[0]["spec"]["holderIdentity"] == "me"
+
+
+async def test_who_takes_a_lease_gives_it_the_labels_by_which_all_replicas_find_it(book):
+    book.note(lease(7, holder=None))
+    sent = writes(book)
+    await book.take(SHARD, "me")
+    assert sent[0]["metadata"]["labels"] == LABELS
 
 
 async def test_so_is_its_list(book):
