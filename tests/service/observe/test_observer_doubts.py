@@ -86,21 +86,28 @@ class Workload:
         return Page([{"metadata": NAMED}], "1", "more") if self._pods is ENDLESS else Page(self._pods, "1", None)
 
 
-async def seen(server: Server, *cached: Role, status: Raw | None = None, workload: Workload | None = None) -> World:
-    """What is observed of a ScheduledMachine, with these children in the caches."""
+CLUSTER: Raw = {
+    "apiVersion": "cluster.x-k8s.io/v1beta2",
+    "kind": "Cluster",
+    "metadata": {"name": "prod", "uid": "c"},
+}
+
+
+async def seen(
+    server: Server, *cached: Role, status: Raw | None = None, workload: Workload | None = None, cluster: bool = True
+) -> World:
+    """What is observed of a ScheduledMachine, with these children in the caches, and its Cluster or not."""
     caches = {role: Cache(MADE[role], *([raw_child(role)] if role in cached else ())) for role in Role}
     by_kind = {cache.resource.kind: cache for cache in caches.values()}
 
     async def kind(_api_version: str, name: str) -> Cache:
         return by_kind[name]
 
-    cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "prod", "uid": "c"}}
+    clusters = Cache(CLUSTER, *([CLUSTER] if cluster else ()))
     subject = builders.stored(builders.raw_spec()) | {"status": status or {}}
     subject["metadata"] = {**subject["metadata"], "resourceVersion": "3", "finalizers": [names.FINALIZER]}
     watches: Any = SimpleNamespace(
-        capi=SimpleNamespace(
-            contract=Contract.V1BETA2, clusters=Cache(cluster, cluster), machines=caches[Role.MACHINE]
-        ),
+        capi=SimpleNamespace(contract=Contract.V1BETA2, clusters=clusters, machines=caches[Role.MACHINE]),
         scheduled=Cache(subject, subject),
         kind=kind,
     )
@@ -146,6 +153,13 @@ async def test_pods_that_are_not_listed_do_not_hide_the_node(pods, said, monkeyp
     assert said in world.workload.message
     assert world.node is not None
     assert world.node.name == "node-7"
+
+
+@pytest.mark.parametrize(("stored", "there"), [((CLUSTER,), True), ((), False)], ids=["stored", "gone"])
+async def test_before_a_machine_counts_as_without_a_cluster_the_server_is_asked_for_that(stored, there):
+    server = Server(*stored)
+    world = await seen(server, *Role, cluster=False)
+    assert (world.cluster is not None, server.asked) == (there, ["prod"])
 
 
 async def test_where_nothing_exists_nothing_is_asked_for():
