@@ -33,10 +33,11 @@ def controller() -> Controller:
     return made
 
 
-def hears_of(controller: Controller, *keys: Key, **status: Any) -> None:
+def hears_of(controller: Controller, *keys: Key, version: int = 1, **status: Any) -> None:
+    """All of them want the same host."""
     for key in keys:
         raw = builders.stored(builders.raw_spec()) | {"status": status}
-        raw["metadata"] |= {"name": key.name, "resourceVersion": "1", "uid": key.name}
+        raw["metadata"] |= {"name": key.name, "resourceVersion": str(version), "uid": key.name}
         controller.watches.scheduled.absorb(raw, notify=True)
 
 
@@ -73,6 +74,19 @@ def test_it_tells_how_much_is_due_of_its_own(controller):
         controller.queue.add(key)
     assert controller.queue.take() in OURS
     assert shown("queue_depth") == len(OURS) - 1
+
+
+# What wakes whom
+
+
+def test_who_waits_for_a_host_is_woken_when_it_becomes_free_though_another_replica_serves_who_had_it(controller):
+    mine, theirs = OURS[0], next(key for key in KEYS if key not in OURS)
+    hears_of(controller, theirs, machineRef={"name": "m", "uid": "u"})
+    hears_of(controller, mine)
+    assert controller.queue.take() == mine
+    controller.queue.done(mine)
+    hears_of(controller, theirs, version=2)
+    assert controller.queue.take() == mine
 
 
 # What comes of a pass that failed
