@@ -68,6 +68,8 @@ class Progress:
     done: list[Action]
     blockers: list[Blocker]
     left: list[Action]
+    certain: bool = False
+    """Whether the API server has said in this pass that the ScheduledMachine is as we know it."""
 
 
 class Performer:
@@ -112,6 +114,8 @@ class Performer:
             progress.done.append(action)
 
     async def _do(self, action: Action, subject: Subject, progress: Progress) -> None:
+        if isinstance(action, Cordon | Evict | ForceDrain | Delete):
+            await self._make_certain(subject, progress)  # its window may have been prolonged
         match action:
             case (
                 AddFinalizer()
@@ -150,11 +154,17 @@ class Performer:
         """Nothing is made for a ScheduledMachine that is gone, which nobody would ever take away, or edited since."""
         if self._observer.is_superseded(subject):
             raise ChangedMeanwhile("the ScheduledMachine was edited meanwhile")
+        if not progress.world.children:
+            await self._make_certain(subject, progress)
+
+    async def _make_certain(self, subject: Subject, progress: Progress) -> None:
+        """Where our view may be old, asks whether it is; unless a write that is conditional on it has just shown."""
         proven = any(isinstance(action, AddFinalizer | RecordShutdown) for action in progress.done)
-        if proven or progress.world.children or not self.doubtful(subject.key):
+        if proven or progress.certain or not self.doubtful(subject.key):
             return
         if not await self._observer.is_current(subject):
             raise ChangedMeanwhile("the ScheduledMachine is not what it was")
+        progress.certain = True
 
     async def _create(self, action: Create, subject: Subject, world: World) -> World:
         resource = await self._observer.resolve(action.manifest["apiVersion"], action.manifest["kind"])

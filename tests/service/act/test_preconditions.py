@@ -18,7 +18,7 @@ from service.decide.plan import Plan
 from service.decide.world import Role, Taint
 from service.kube.client import Client
 from service.kube.discovery import Discovery
-from service.kube.resource import CONFIG_MAPS, Resource
+from service.kube.resource import CONFIG_MAPS, SCHEDULED_MACHINES, Resource
 from service.kube.transport import Request
 from service.kube.workload import Workloads
 from service.observe.observer import Observer
@@ -67,11 +67,14 @@ class Wire:
         self.client = Client.from_inline("https://127.0.0.1:1", token="t")
         self.client.transport.call = self._call  # type: ignore[method-assign]
         self.conditions: list[dict[str, Any]] = []
+        self.version = "8"
+        self.asked = 0
 
     async def _call(self, request: Request) -> bytes:
         if request.body is not None and request.resource != WRITTEN_WHOLE:
             self.conditions.append(_condition(request.verb, orjson.loads(request.body)))
-        metadata = {"name": "desk", "namespace": "team", "uid": "uid-desk", "resourceVersion": "8"}
+        self.asked += (request.verb, request.resource) == ("get", SCHEDULED_MACHINES.plural)
+        metadata = {"name": "desk", "namespace": "team", "uid": "uid-desk", "resourceVersion": self.version}
         return orjson.dumps(
             {"metadata": metadata, "items": [LODGER]} if request.verb == "list" else {"metadata": metadata}
         )
@@ -117,14 +120,48 @@ def subject(performer):
     return Subject.read(KEY, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
 
 
-@pytest.mark.parametrize(("action", "conditions"), CONDITIONS, ids=lambda part: type(part).__name__)
-async def test_a_change_is_tied_to_what_was_seen(wire, performer, subject, action, conditions):
+async def perform(performer, subject, *planned):
     there = child(Role.INFRASTRUCTURE, name="desk-infra", uid="uid-infra", namespace=KEY.namespace)
     seen = world(me=identity(namespace=KEY.namespace, uid="uid-desk"), infrastructure=there)
-    _, outcome = await performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=(action,)))
-    assert outcome.did(type(action))
+    _, outcome = await performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=planned))
+    return outcome
+
+
+@pytest.mark.parametrize(("action", "conditions"), CONDITIONS, ids=lambda part: type(part).__name__)
+async def test_a_change_is_tied_to_what_was_seen(wire, performer, subject, action, conditions):
+    assert (await perform(performer, subject, action)).did(type(action))
     assert wire.conditions == conditions
 
 
 def test_no_action_was_left_out_but_creation_which_finds_its_own_object_by_its_name():
     assert {type(action) for action, _ in CONDITIONS} == set(get_args(actions.Action)) - {actions.Create}
+
+
+TAKES_AWAY = (
+    actions.Cordon("host", "uid-node", "3"),
+    actions.Evict((POD,)),
+    actions.ForceDrain("host", "test://host"),
+    actions.Delete(*INFRA, why=""),
+)
+
+
+@pytest.mark.parametrize("action", TAKES_AWAY, ids=lambda action: type(action).__name__)
+async def test_nothing_is_taken_away_by_a_view_that_turns_out_to_be_old(wire, performer, subject, action):
+    performer.doubtful = lambda _key: True
+    outcome = await perform(performer, subject, action)
+    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert wire.conditions == []
+
+
+async def test_a_view_that_may_be_old_is_made_sure_of_once_for_all_that_is_taken_away(wire, performer, subject):
+    performer.doubtful = lambda _key: True
+    wire.version = "7"
+    outcome = await perform(performer, subject, *TAKES_AWAY)
+    assert (outcome.done, wire.asked) == (TAKES_AWAY, 1)
+
+
+async def test_who_knows_or_has_just_stored_the_beginning_asks_nobody(wire, performer, subject):
+    await perform(performer, subject, *TAKES_AWAY)
+    performer.doubtful = lambda _key: True
+    outcome = await perform(performer, subject, actions.RecordShutdown(MORNING), *TAKES_AWAY)
+    assert (outcome.done[1:], wire.asked) == (TAKES_AWAY, 0)
