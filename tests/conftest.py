@@ -22,6 +22,7 @@ from local.processes import Keeper
 from local.progress import Progress
 from service.kube.resource import NAMESPACES
 from tests.charts.helm import Helm
+from tests.loops import PatientLoop
 
 # The servers of a test run live for minutes: memory is cheaper than the time their collectors take.
 os.environ.setdefault("GOGC", "400")
@@ -33,6 +34,11 @@ settings.load_profile("patient")
 LOGS = ".test-logs"
 LOG_TAIL = 512 * 1024
 KEEPERS: pytest.StashKey[list[Keeper]] = pytest.StashKey()
+
+
+def pytest_asyncio_loop_factories() -> dict[str, type[PatientLoop]]:
+    """All asynchronous tests and fixtures run in such a loop."""
+    return {"patient": PatientLoop}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
