@@ -186,7 +186,7 @@ async def test_but_not_if_it_comes_back_to_life_at_that_moment(make, server, tol
 
 
 async def test_a_shard_is_given_back_when_nothing_of_it_is_in_hand_any_more(make, server):
-    leases, tenure = await holding(make, SHORT)
+    leases, tenure = await holding(make)
     with leases.fence.in_hand(KEY):
         giving = asyncio.create_task(tenure.give_back("stopping"))
         await asyncio.sleep(0.02)
