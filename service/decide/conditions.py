@@ -157,8 +157,9 @@ def _taint_result(a: Account) -> Told | None:
         listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found.conflicts)
         message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
         return Told("NodeTainted", "False", TaintReason.CONFLICT, message)
-    applied = Told("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
-    return None if unwritten else applied
+    if unwritten:
+        return None
+    return Told("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
 
 
 def _told(condition: Condition) -> Told:

@@ -40,8 +40,7 @@ def _remediate(s: Situation, machine: Machine) -> Plan:
         return plan  # stored already, and cut short before the Machine was deleted
     count = done.count if done else 0
     # One from far ahead was made by a clock that was wrong: nobody waits until that time really comes.
-    counts = done is not None and done.at - s.now < SMALL_STEP_BACK
-    allowed = done.at + pause_after(count) if done and counts else s.now
+    allowed = done.at + pause_after(count) if done and done.at - s.now < SMALL_STEP_BACK else s.now
     if s.now < allowed:
         message = f"A MachineHealthCheck asks for a new Machine; the next one is due at {allowed:%H:%M} UTC."
         actions = uncordon(s.world)

@@ -43,6 +43,7 @@ REFUSAL = changed(ACK, IDS_OFFSET, "=I", 1)
     [
         pytest.param(ACK, [Ack(0, token=0)], id="subscribed"),
         pytest.param(REFUSAL, [Ack(1, token=0)], id="refused"),
+        pytest.param(changed(ACK, 28, "=I", 8), [Ack(0, token=7)], id="whose subscription"),
         pytest.param(EXEC, [Started(0x4D39)], id="program started"),
         pytest.param(COMM, [Started(0x4D39)], id="process renamed"),
         pytest.param(THREAD_COMM, [], id="thread renamed"),

@@ -127,7 +127,7 @@ async def test_who_takes_a_lease_gives_it_the_labels_by_which_all_replicas_find_
     assert sent[0]["metadata"]["labels"] == LABELS
 
 
-async def test_so_is_its_list(book):
+async def test_the_list_of_a_server_that_was_restored_is_believed_too(book):
     book.note(lease(9000))
     answers(book, "list", [lease(70, holder="former")])
     await book.look()
