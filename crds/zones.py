@@ -22,6 +22,8 @@ BEGINNING: Final = (1 - EPOCH) * 86400
 """The first second of year 1 and the end of year 9999, the limits of Python's dates, in Unix time."""
 END: Final = (date(9999, 12, 31).toordinal() + 1 - EPOCH) * 86400
 
+_FURTHEST_EAST: Final = 26 * 3600
+"""No zone has ever been so far ahead of UTC (15:13:42 in Manila's first), so every day begins after this."""
 _WRITTEN_OUT_TO: Final = 2080
 
 _HEADER: Final = struct.Struct(">4sc15x6l")
@@ -102,6 +104,14 @@ class Zone:
         start = self._instants[index - 1] if index else BEGINNING
         end = self._instants[index] if index < len(self._instants) else END
         return Span(start, end, self._offsets[index])
+
+    def start_of_day(self, day: int) -> int:
+        """The first second of a local day, counted from 1970; where the clock skips midnight, the day begins later."""
+        midnight = day * 86400
+        span = self.span(max(midnight - _FURTHEST_EAST, BEGINNING))
+        while midnight - span.offset >= span.end and span.end < END:
+            span = self.span(span.end)
+        return max(midnight - span.offset, span.start)
 
     def _yearly_span(self, moment: int) -> Span:
         year = _year(moment)

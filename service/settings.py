@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
 from pydantic import AliasChoices, AwareDatetime, BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from crds.providers import (
     DEFAULT_BOOTSTRAP_GROUPS,
@@ -25,6 +25,9 @@ from webhooks.configuration import MUTATING_NAME, VALIDATING_NAME
 PREFIX: Final = "FIVESPOT_"
 POD_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE: Final = "5spot-system"
+
+_KUBECONFIG: Final = (f"{PREFIX}KUBECONFIG", "KUBECONFIG")
+_KUBECONFIGS: Final = frozenset(name.lower() for name in _KUBECONFIG)
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 
@@ -56,7 +59,7 @@ class Settings(BaseSettings):
 
     kubeconfig: Path | None = Field(
         None,
-        validation_alias=AliasChoices(f"{PREFIX}KUBECONFIG", "KUBECONFIG"),
+        validation_alias=AliasChoices(*_KUBECONFIG),
         description="Kubeconfig of the management cluster; without one, the pod's service account is used.",
     )
     context: str | None = Field(None, description="Context in the kubeconfig; default is its current one.")
@@ -153,6 +156,22 @@ class Settings(BaseSettings):
     )
     speed: float = Field(1.0, gt=0, le=100_000, description="How many times faster than real the simulated time runs.")
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then the environment, in which an empty variable for the kubeconfig counts as unset, as in kubectl."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        if isinstance(env_settings, EnvSettingsSource):
+            given = env_settings.env_vars.items()
+            env_settings.env_vars = {name: value for name, value in given if value or name not in _KUBECONFIGS}
+        return init_settings, env_settings
+
     @model_validator(mode="after")
     def _files_are_named(self) -> Self:
         if self.certificates == "files" and not (self.certificate_file and self.key_file):
@@ -205,9 +224,26 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for name, field in Settings.model_fields.items():
         flag = f"--{name.replace('_', '-')}"
         if field.annotation is bool:
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=_help(name, field))
+            _add_switch(parser, name, field)
         else:
             parser.add_argument(flag, metavar=_metavar(field), default=None, help=_help(name, field))
+
+
+def _add_switch(parser: argparse.ArgumentParser, name: str, field: FieldInfo) -> None:
+    """`--webhooks`, `--no-webhooks`, and `--webhooks=false` as those write it who know other programs of the field."""
+    flag = name.replace("_", "-")
+    how: dict[str, Any] = {"dest": name, "default": None}
+    parser.add_argument(
+        f"--{flag}", nargs="?", const=True, type=_switch, metavar="BOOL", help=_help(name, field), **how
+    )
+    parser.add_argument(f"--no-{flag}", action="store_false", help=f"the same as --{flag}=false", **how)
+
+
+def _switch(text: str) -> bool:
+    known = {"true": True, "false": False}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return known[text.lower()]
 
 
 def from_flags(args: argparse.Namespace) -> Settings:

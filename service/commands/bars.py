@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from crds.schedule import Window
 from crds.values import Zone
+from crds.zones import END
 
 DAY: Final = 86400
 CELL: Final = 1800
@@ -44,16 +45,33 @@ class Day:
 
     shown: list[Piece] = field(default_factory=list)
     open: list[Piece] = field(default_factory=list)
+    opened_before: bool = False
+    """Whether its first window opened before the period."""
+    closes_after: bool = False
+    """Whether its last window closes after the period."""
+
+
+def to_midnight(period: Period, zone: Zone) -> Period:
+    """The period, carried on to the end of its last local day."""
+    end = int(period.end.timestamp())
+    day, second = divmod(end + zone.span(end).offset, DAY)
+    if second == 0:
+        return period
+    midnight = min(zone.start_of_day(day + 1), END - 1)
+    return period._replace(end=datetime.fromtimestamp(midnight, UTC))
 
 
 def drawn(windows: Iterable[Window], zone: Zone, period: Period, *, plain: bool = False) -> Iterator[str]:
-    """The lines of the table: a scale, then a bar for each local day of the period."""
+    """The lines of the table: a scale, then a bar for each local day of the period; `windows` come whole."""
     days: defaultdict[int, Day] = defaultdict(Day)
     for piece in _pieces(Window(period.start, period.end), zone):
         days[piece.day].shown.append(piece)
     for window in windows:
-        for piece in _pieces(window, zone):
+        pieces = list(_pieces(window.cut(period.start, period.end), zone))
+        for piece in pieces:
             days[piece.day].open.append(piece)
+        days[pieces[0].day].opened_before |= window.opens < period.start
+        days[pieces[-1].day].closes_after |= window.closes > period.end
     yield " " * LABEL + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
     for number, day in sorted(days.items()):
         yield _line(number, day, _PLAIN if plain else _BLOCKS)
@@ -96,7 +114,10 @@ def _cells(pieces: list[Piece]) -> list[int]:
 def _times(day: Day, signs: dict[str, str]) -> str:
     joined = _joined(day.open)
     listed = ", ".join(f"{_clock(start)}-{_clock(end)}" for start, end in joined[:TIMES_MAX])
-    return f"{listed}, {signs['more']} ({len(joined)})" if len(joined) > TIMES_MAX else listed
+    before = signs["more"] if day.opened_before else ""
+    after = signs["more"] if day.closes_after else ""
+    count = f", {signs['more']} ({len(joined)})" if len(joined) > TIMES_MAX else ""
+    return f"{before}{listed}{count or after}"
 
 
 def _joined(pieces: list[Piece]) -> list[tuple[int, int]]:

@@ -3,13 +3,12 @@
 import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crds import names
+from service.commands import cluster
 
 if TYPE_CHECKING:  # at run time these come late: `--help` should not wait for them
     from service.kube.client import Client
@@ -19,10 +18,6 @@ if TYPE_CHECKING:  # at run time these come late: `--help` should not wait for t
 DONE: Final = 0
 NOT_DONE: Final = 1
 NOT_ASKED_WELL: Final = 2
-
-KUBECONFIG_VARIABLES: Final = ("FIVESPOT_KUBECONFIG", "KUBECONFIG")
-OF_A_PERSON: Final = Path("~/.kube/config")
-IN_A_POD: Final = "KUBERNETES_SERVICE_HOST"
 
 DESCRIPTION: Final = f"""\
 Takes the finalizer {names.FINALIZER} off ScheduledMachines, so that they can be deleted when no operator
@@ -62,13 +57,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--operator-namespace", metavar="NAMESPACE", help="where to look for operators; default: everywhere"
     )
-    parser.add_argument(
-        "--kubeconfig",
-        type=Path,
-        metavar="FILE",
-        help=f"default: ${KUBECONFIG_VARIABLES[1]}, or the pod's service account, or {OF_A_PERSON}",
-    )
-    parser.add_argument("--context", help="context in the kubeconfig; default: its current one")
+    cluster.add_flags(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     parser.set_defaults(run=run)
 
@@ -87,7 +76,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     from service.uninstall import find  # noqa: PLC0415
 
     wanted = _wanted(arguments.names, arguments.namespace)
-    async with await _client(arguments) as client:
+    async with await cluster.connect(arguments) as client:
         seen = None if arguments.force else await _leases(client, arguments.operator_namespace)
         if seen and not await _operators_are_gone(client, arguments.operator_namespace, seen):
             return NOT_DONE
@@ -131,16 +120,6 @@ def _wanted(given: Sequence[str], namespace: str | None) -> "list[Key]":
             raise NotAskedWellError(f"in which namespace is {each}? Write NAMESPACE/{each}, or give -n NAMESPACE")
         keys.append(Key(own or str(namespace), name))
     return keys
-
-
-async def _client(arguments: argparse.Namespace) -> "Client":
-    from service.kube.client import Client  # noqa: PLC0415 - see above
-
-    named = next((value for name in KUBECONFIG_VARIABLES if (value := os.environ.get(name))), None)
-    path = arguments.kubeconfig or (Path(named) if named else None)
-    if path is None and IN_A_POD in os.environ:
-        return Client.in_cluster()
-    return await Client.from_kubeconfig(path or OF_A_PERSON.expanduser(), arguments.context)
 
 
 async def _leases(client: "Client", namespace: str | None) -> "Holds":

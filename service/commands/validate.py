@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,11 +12,19 @@ from crds.providers import ProviderPolicy
 from crds.rules import Verdict, check
 from crds.violations import shown
 from service.commands.documents import Document, Unreadable, read
+from service.commands.filenames import expanded
 
 ALLOWED: Final = 0
 REJECTED: Final = 1
 UNREADABLE: Final = 2
 
+FILES_HELP: Final = (
+    "YAML or JSON file, a directory of them, or a pattern such as 'machines/*.yaml'; - is standard input"
+)
+UNREADABLE_HELP: Final = (
+    "2: a file cannot be read or is not a manifest, or there is no ScheduledMachine in what was given; "
+    "70: a bug in 5spot."
+)
 LISTS: Final = ("List", f"{names.KIND}List")
 _SEPARATE: Final = "write them as documents of their own, with --- between them"
 
@@ -47,43 +55,53 @@ def register(subparsers: Any) -> None:
         "validate",
         help="say whether manifests would be admitted, and if not, why",
         description="Judges ScheduledMachines as the admission webhook would, without a cluster. "
-        "Exit code 0: all allowed; 1: at least one rejected; 2: something could not be read or is no manifest; "
-        "70: an error of our own.",
+        f"Exit code 0: all allowed; 1: at least one rejected; {UNREADABLE_HELP}",
     )
+    parser.add_argument("paths", nargs="*", metavar="FILE", help=FILES_HELP)
     add_files(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     parser.set_defaults(run=run)
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """The option that names manifests."""
+    """The options that name manifests, and the operator's policy for them."""
     parser.add_argument(
         "-f",
         "--filename",
         dest="files",
         metavar="FILE",
         action="append",
-        required=True,
-        help="YAML or JSON file with one or more documents, - for standard input; may be repeated",
+        default=[],
+        help=f"the same as FILE, as kubectl has it: {FILES_HELP}; may be repeated",
     )
+    parser.add_argument("-R", "--recursive", action="store_true", help="read the directories below a directory too")
     providers.add_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge all documents and print the verdicts."""
-    judged, readable = judge_all(arguments)
+    files = [*arguments.paths, *arguments.files]
+    if not files:
+        sys.stderr.write("name at least one FILE, - for standard input\n")
+        return UNREADABLE
+    judged, readable = judge_all(files, arguments)
     print_verdicts(judged, arguments.output)
-    if not readable:
+    return exit_code(judged, readable=readable)
+
+
+def exit_code(judged: list[Judged], *, readable: bool) -> int:
+    """What the exit code says of these verdicts."""
+    if not readable or not judged:
         return UNREADABLE
     return ALLOWED if all(each.verdict.allowed for each in judged) else REJECTED
 
 
-def judge_all(arguments: argparse.Namespace) -> tuple[list[Judged], bool]:
-    """The verdict on every document, and whether all could be read; what could not is told on standard error."""
+def judge_all(files: list[str], arguments: argparse.Namespace) -> tuple[list[Judged], bool]:
+    """The verdict on every document, and whether all could be read; standard error names those that could not."""
     judged: list[Judged] = []
     unreadable: list[Unreadable] = []
     policy = providers.from_flags(arguments)
-    for each in _manifests(arguments.files):
+    for each in _manifests(expanded(files, recursive=arguments.recursive)):
         if isinstance(each, Unreadable):
             sys.stderr.write(f"{each}\n")
             unreadable.append(each)
@@ -92,14 +110,16 @@ def judge_all(arguments: argparse.Namespace) -> tuple[list[Judged], bool]:
         else:
             sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
     if not unreadable and not judged:
-        sys.stderr.write(f"there is no {names.KIND} in what was given\n")
+        sys.stderr.write(f"there is no {names.KIND} in {', '.join(files)}\n")
     return judged, not unreadable
 
 
-def _manifests(files: list[str]) -> Iterator[Document | Unreadable]:
+def _manifests(files: Iterable[str | Unreadable]) -> Iterator[Document | Unreadable]:
     """All manifests in order, and between them what is none."""
     for source in files:
         try:
+            if isinstance(source, Unreadable):
+                raise source
             for document in read(source):
                 yield from _unpacked(document)
         except Unreadable as error:

@@ -263,6 +263,18 @@ def _current_context(files: list[Path]) -> str | None:
     return next((named for each in read if isinstance(each, dict) and (named := each.get("current-context"))), None)
 
 
+def context_namespace(path: Path, context: str | None = None) -> str | None:
+    """The namespace that a kubeconfig's context names, the current one unless another is given."""
+    entries: list[Any] = []
+    for each in _files(path):
+        read = yaml.safe_load(each.read_text(encoding="utf-8"))
+        if isinstance(read, dict):
+            context = context or read.get("current-context")
+            entries += read.get("contexts") or ()
+    named = (each.get("context") or {} for each in entries if each.get("name") == context)
+    return next((each.get("namespace") for each in named), None)
+
+
 def _header_of(settings: Any) -> str | None:
     header = settings.api_key.get("BearerToken")
     return None if header is None else str(header)

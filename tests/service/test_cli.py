@@ -118,7 +118,7 @@ def test_an_error_is_one_sentence(
 def test_a_crash_of_a_command_that_judges_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ):
-    def crash(_arguments: object) -> None:
+    def crash(_files: object, _arguments: object) -> None:
         raise TypeError("unhashable")
 
     monkeypatch.setattr(validate, "judge_all", crash)

@@ -85,6 +85,28 @@ def test_a_kubeconfig_may_come_from_the_usual_variable(monkeypatch: pytest.Monke
     assert read().kubeconfig == Path("/b/config")
 
 
+def test_an_empty_variable_for_the_kubeconfig_counts_as_unset(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", "")
+    assert read().kubeconfig is None
+    monkeypatch.setenv("FIVESPOT_KUBECONFIG", "")
+    monkeypatch.setenv("KUBECONFIG", "/a/config")
+    assert read().kubeconfig == Path("/a/config")
+
+
+@pytest.mark.parametrize(
+    ("flag", "webhooks"),
+    [("--webhooks", True), ("--no-webhooks", False), ("--webhooks=true", True), ("--webhooks=False", False)],
+)
+def test_a_switch_is_set_as_people_write_it(flag: str, *, webhooks: bool):
+    assert read(flag).webhooks is webhooks
+
+
+def test_a_switch_takes_nothing_but_true_and_false(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        read("--webhooks=off")
+    assert "argument --webhooks: 'off' is neither true nor false" in capsys.readouterr().err
+
+
 def test_the_allowlist_becomes_the_policy():
     policy = read("--bootstrap-groups", "example.org", "--refused-kinds", "").policy
     assert policy.bootstrap_groups == {"example.org"}

@@ -1,9 +1,11 @@
 import time
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from crds.schedule import Schedule, Window
 from crds.values import DaySet, HourSet, Zone
-from service.commands.bars import Period, drawn
+from service.commands.bars import Period, drawn, to_midnight
 
 
 def bars(hours, zone, day, *, plain=False, days=1):
@@ -73,3 +75,20 @@ def test_very_many_windows_in_a_year_are_drawn_in_little_time():
     lines = list(drawn(windows, Zone.parse("UTC"), period))
     assert len(lines) == 367
     assert time.process_time() - before < 4
+
+
+@pytest.mark.parametrize(
+    ("zone", "end", "midnight"),
+    [
+        ("UTC", "2026-03-08T00:00:00", "2026-03-08T00:00:00"),
+        ("UTC", "2026-03-08T00:00:01", "2026-03-09T00:00:00"),
+        ("Asia/Tokyo", "2026-03-08T14:59:59", "2026-03-08T15:00:00"),
+        ("America/Santiago", "2026-09-05T12:00:00", "2026-09-06T04:00:00"),  # the clock skips that midnight
+        ("Pacific/Apia", "2011-12-30T08:00:00", "2011-12-30T10:00:00"),  # and there the whole day that follows
+        ("UTC", "9999-12-31T12:00:00", "9999-12-31T23:59:59"),
+    ],
+)
+def test_a_period_is_carried_on_to_the_local_midnight(zone, end, midnight):
+    instant = datetime.fromisoformat(f"{end}+00:00")
+    found = to_midnight(Period(instant - timedelta(days=1), instant), Zone.parse(zone))
+    assert found.end == datetime.fromisoformat(f"{midnight}+00:00")

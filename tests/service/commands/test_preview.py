@@ -22,6 +22,7 @@ def test_windows_are_utc_instants_across_a_clock_change(tmp_path, capsys):
     entry = preview(capsys, tmp_path, manifest, "2026-03-07T05:00:00Z", 2)
     assert entry == {
         "name": "worker",
+        "namespace": "default",
         "timezone": "America/New_York",
         "enabled": True,
         "windows": [
@@ -31,9 +32,49 @@ def test_windows_are_utc_instants_across_a_clock_change(tmp_path, capsys):
     }
 
 
-def test_windows_are_cut_to_the_period(tmp_path, capsys):
+def test_windows_are_cut_to_the_period_and_the_cut_ends_are_named(tmp_path, capsys):
     entry = preview(capsys, tmp_path, scheduled(hoursOfDay=["0-23"]), "2026-03-07T05:30:00Z")
-    assert entry["windows"] == [{"opens": "2026-03-07T05:30:00Z", "closes": "2026-03-08T05:30:00Z"}]
+    whole_day = {"opens": "2026-03-07T05:30:00Z", "closes": "2026-03-08T05:30:00Z", "cut": ["opens", "closes"]}
+    assert entry["windows"] == [whole_day]
+    entry = preview(capsys, tmp_path, scheduled(hoursOfDay=["4-6", "12"]), "2026-03-07T05:30:00Z")
+    assert [window.get("cut") for window in entry["windows"]] == [["opens"], None, ["closes"]]
+
+
+def test_a_date_is_midnight_in_the_schedules_own_zone(tmp_path, capsys):
+    tokyo = scheduled(hoursOfDay=["0"], timezone="Asia/Tokyo")
+    london = scheduled(hoursOfDay=["0"], timezone="Europe/London")
+    path = written(tmp_path, tokyo, london)
+    _, entries = run_json(capsys, "preview", path, "--from", "2026-07-01", "--days", "1")
+    assert [each["windows"] for each in entries] == [
+        [{"opens": "2026-06-30T15:00:00Z", "closes": "2026-06-30T16:00:00Z"}],
+        [{"opens": "2026-06-30T23:00:00Z", "closes": "2026-07-01T00:00:00Z"}],
+    ]
+
+
+def test_the_table_carries_on_to_midnight_and_marks_the_windows_that_it_cuts(tmp_path, capsys):
+    path = written(tmp_path, scheduled(hoursOfDay=["22-6"], timezone="Europe/Berlin"))
+    assert main(["preview", path, "--from", "2026-11-18T01:30:00Z", "--days", "1"]) == 0
+    first, last = capsys.readouterr().out.splitlines()[2:]
+    assert first == "Wed 2026-11-18 " + " " * 5 + "█" * 9 + "·" * 30 + "█" * 4 + "  …02:30-07:00, 22:00-24:00"
+    assert last == "Thu 2026-11-19 " + "█" * 14 + "·" * 30 + "█" * 4 + "  00:00-07:00, 22:00-24:00…"
+
+
+def test_a_file_and_a_name_in_a_cluster_are_not_asked_for_at_once(tmp_path, capsys):
+    assert main(["preview", "desk-7", "-f", written(tmp_path, machine())]) == 2
+    assert "desk-7 is in a cluster: run preview once for each" in capsys.readouterr().err
+
+
+def test_a_name_without_a_cluster_says_what_is_missing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    assert main(["preview", "desk-7"]) == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path}/absent: no such kubeconfig file" in told
+    assert "if desk-7 is meant to be a file, there is none of that name here" in told
+
+
+def test_without_arguments_it_says_what_it_wants(capsys):
+    assert main(["preview"]) == 2
+    assert "name a FILE, the NAME of a ScheduledMachine in a cluster, or a namespace with -n" in capsys.readouterr().err
 
 
 def test_adjoining_windows_are_one(tmp_path, capsys):
@@ -57,7 +98,7 @@ def test_an_invalid_document_gets_its_verdict_in_its_place(tmp_path, capsys):
     path = written(tmp_path, machine(), machine(priority=-1), machine())
     code, entries = run_json(capsys, "preview", "-f", path, "--from", "2026-03-07T00:00:00Z")
     assert code == 1
-    assert sorted(entries[0]) == sorted(entries[2]) == ["enabled", "name", "timezone", "windows"]
+    assert sorted(entries[0]) == sorted(entries[2]) == ["enabled", "name", "namespace", "timezone", "windows"]
     assert entries[1]["allowed"] is False
     assert entries[1]["violations"][0]["field"] == "spec.priority"
 
@@ -82,7 +123,7 @@ def test_an_invalid_document_is_explained_in_the_table(tmp_path, capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--from", "2026-03-07"],
+        ["--from", "2026-02-30"],
         ["--from", "2026-03-07T00:00:00"],
         ["--from", "2026-02-30T00:00:00Z"],
         ["--from", "yesterday"],

@@ -6,7 +6,7 @@ import pytest
 from crds import names
 from service import uninstall
 from service.cli import main
-from service.commands import release
+from service.commands import cluster, release
 from service.runtime.key import Key
 from service.uninstall import Found, Hold, Machine, Outcome, signs_of_life
 
@@ -60,7 +60,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(capsys, tmp_path, monkeypatch):
 
 
 def test_without_a_kubeconfig_and_outside_a_pod_it_is_that_of_the_person(capsys, tmp_path, monkeypatch):
-    for name in (*release.KUBECONFIG_VARIABLES, release.IN_A_POD):
+    for name in (*cluster.VARIABLES, cluster.IN_A_POD):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert main(["release", "--yes"]) == 1

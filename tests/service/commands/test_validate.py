@@ -107,11 +107,19 @@ def test_a_json_array_of_manifests_exits_2_with_a_hint(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n", "null\n"])
-def test_what_is_empty_is_ignored_as_kubectl_does(tmp_path, capsys, text):
+@pytest.mark.parametrize("command", ["validate", "preview"])
+def test_files_without_a_scheduledmachine_exit_2_and_are_named(tmp_path, capsys, text, command):
     path = tmp_path / "empty.yaml"
     path.write_text(text, encoding="utf-8")
-    assert main(["validate", "-f", str(path)]) == 0
-    assert "there is no ScheduledMachine" in capsys.readouterr().err
+    assert main([command, "-f", str(path)]) == 2
+    assert f"there is no ScheduledMachine in {path}" in capsys.readouterr().err
+
+
+def test_an_empty_document_between_others_is_ignored_as_kubectl_does(tmp_path, capsys):
+    path = tmp_path / "gaps.yaml"
+    path.write_text(f"---\n---\n{json.dumps(machine())}\n---\nnull\n", encoding="utf-8")
+    assert main(["validate", str(path)]) == 0
+    assert capsys.readouterr().out == "default/worker: allowed\n"
 
 
 @pytest.mark.parametrize("kind", [None, "scheduledmachine", "SCHEDULEDMACHINE", ["a"], {"a": "b"}, 5, True])
@@ -202,7 +210,7 @@ def test_standard_input_is_read(capsys, monkeypatch, tmp_path):
 
 
 def test_nothing_to_judge_is_said(tmp_path, capsys):
-    assert main(["validate", "-f", written(tmp_path, SECRET)]) == 0
+    assert main(["validate", "-f", written(tmp_path, SECRET)]) == 2
     assert "there is no ScheduledMachine" in capsys.readouterr().err
 
 
