@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from agent.patterns import Patterns, reason
 from agent.proc import Held, ProcTable, Stat
+from agent.runtimes import works_for_pods
 
 POD_CGROUP = "kubepods"
-KUBELET = b"kubelet"
 UP = ".."
 
 
@@ -68,7 +68,7 @@ class Examiner:
         if not cgroups or in_pod(cgroups, self._depths):
             return True  # if it cannot be told, it does not count as the owner's
         # The kubelet mounts a pod's volumes by mount(8), whose command line holds names that a tenant chose.
-        return any(self.table.comm(pid) == KUBELET for pid in line)
+        return any(works_for_pods(self.table.comm(pid), self.table.cmdline(pid)) for pid in line)
 
 
 def in_pod(cgroups: Mapping[str, str], depths: Mapping[str, int]) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from agent.examine import Examiner, Match, climbs, in_pod, namespace_depths
 from agent.patterns import Patterns
 from agent.proc import ProcTable
+from tests.agent.nodes import NODES, POD_CONMON, Process, plant
 from tests.agent.proctree import add
 
 NOW = datetime(2026, 11, 16, 22, 0, tzinfo=UTC)
@@ -102,6 +103,21 @@ def test_what_the_kubelet_runs_for_a_pod_matches_no_more_than_the_pod_does(tmp_p
     assert [pid for pid in (30, 31, 32, 33) if watcher.examine(pid, IDEA)] == [33]
     (tmp_path / "self").unlink()
     assert examiner(tmp_path, match_pods=True).examine(31, IDEA) is not None
+
+
+@pytest.mark.parametrize("runtime", NODES)
+def test_what_a_runtime_does_for_a_pod_ejects_no_node_and_what_the_owner_runs_does(tmp_path: Path, runtime: str):
+    plant(tmp_path, *NODES[runtime])
+    watcher = examiner(tmp_path)
+    assert [each.pid for each in NODES[runtime] if watcher.examine(each.pid, IDEA)] == [
+        each.pid for each in NODES[runtime] if each.matches
+    ]
+
+
+def test_a_pod_cannot_pass_its_monitor_off_as_podmans(tmp_path: Path):
+    forged = POD_CONMON.replace("default_idea", "default_idea--exit-dir./libpod/")
+    plant(tmp_path, Process(22, "conmon", forged, cgroup="/system.slice/crio-conmon-1.scope"))
+    assert examiner(tmp_path).examine(22, IDEA) is None
 
 
 def test_a_process_of_unknown_cgroup_does_not_count_as_the_owners(tmp_path: Path):
