@@ -97,6 +97,10 @@ TAINT_KEY: Final[tuple[Rule, ...]] = (
     },
 )
 
+COMMAND: Final[Rule] = {
+    "rule": "self.trim() != ''",
+    "message": "must not be blank: white space occurs in nearly every command line",
+}
 
 THERE_BEFORE: Final = " || oldSelf.optMap(old, k in old).orValue(false)"
 """A key that an update did not bring; for Kubernetes' own ratcheting the map has changed as a whole."""

@@ -151,7 +151,15 @@ TaintKey = Annotated[str, AfterValidator(syntax.taint_key), _schema(syntax.TAINT
 _LABEL_VALUE: Final = cel.matches(anchored(syntax.LABEL_VALUE), syntax.LABEL_VALUE_MESSAGE)
 LabelValue = Annotated[str, AfterValidator(syntax.label_value), _schema(syntax.NAME_MAX, _LABEL_VALUE)]
 TaintValue = Annotated[str, AfterValidator(syntax.label_value), _schema(syntax.NAME_MAX, _LABEL_VALUE, nullable=True)]
-Command = Annotated[str, Field(min_length=1, max_length=COMMAND_MAX)]
+
+
+def _not_blank(command: str) -> str:
+    if not command.strip():
+        raise InvalidValue(cel.COMMAND["message"])
+    return command
+
+
+Command = Annotated[str, Field(min_length=1, max_length=COMMAND_MAX), AfterValidator(_not_blank)]
 Commands = Annotated[
     tuple[Command, ...],
     Lax,
@@ -161,7 +169,7 @@ Commands = Annotated[
             "type": "array",
             "nullable": True,
             "maxItems": COMMANDS_MAX,
-            "items": {"type": "string", "minLength": 1, "maxLength": COMMAND_MAX},
+            "items": {"minLength": 1, **_text(COMMAND_MAX, cel.COMMAND)},
             "x-kubernetes-list-type": "atomic",
         }
     ),
