@@ -14,7 +14,7 @@ import structlog
 from crds.names import KUBECONFIG_SECRET_SUFFIX
 from service.kube.client import Client
 from service.kube.credentials import KubeconfigRefused, Token
-from service.kube.errors import KubeError, NotFound, Unauthorized, Unavailable, Untrusted
+from service.kube.errors import KubeError, NotFound, Unauthorized, Unavailable, Untrusted, bounded
 from service.kube.kubeconfig import Access, read_secret
 from service.kube.resource import NODES, SECRETS
 from service.kube.transport import Call, Limits
@@ -209,11 +209,12 @@ class Workload:
         self._report(REACHABLE)
 
     def _failed(self, error: KubeError) -> None:
-        definite = isinstance(error, WorkloadUnreachable | Unauthorized | Untrusted)
+        definite = isinstance(error, WorkloadUnreachable | Unauthorized)
         again = self._reflector is None or self._reflector.failures > 1
         # One broken connection is daily business: the next try usually succeeds, and nobody need be told.
         if definite or again or not self.state.reachable:
-            self._report(State(reachable=False, reason=_reason(error), message=error.message))
+            state = State(reachable=False, reason=_reason(error), message=error.message)
+            self._report(state, found=str(error.__cause__ or ""))
 
     def _note(self, call: Call) -> None:
         if self.observer is not None:
@@ -255,12 +256,14 @@ class Workload:
         except KubeError as error:
             self._failed(error)
 
-    def _report(self, state: State) -> None:
+    def _report(self, state: State, found: str = "") -> None:
+        """Takes note of a state; `found` is for the operator's own log only."""
         changed = state != self.state
         self.state = state
         self.settled.set()
         if changed:
-            log.info("workload cluster", cluster=str(self.key), reachable=state.reachable, reason=state.reason)
+            facts = {"reachable": state.reachable, "reason": state.reason, "found": bounded(found)}
+            log.info("workload cluster", cluster=str(self.key), **facts)
             self._on_state()
 
 
@@ -287,9 +290,7 @@ def _reason(error: KubeError) -> str:
     match error:
         case WorkloadUnreachable():
             return error.reason
-        case Untrusted():
-            return "CertificateNotTrusted"
         case Unavailable():
-            return "NoAnswer"
+            return "NoAnswer"  # an untrusted certificate too: it would tell an open port from a closed one
         case _:
             return type(error).__name__

@@ -31,6 +31,8 @@ class Endpoint:
     tls: ssl.SSLContext
     server_name: str | None = None
     proxy: str | None = None
+    confidential: bool = False
+    """Whether errors must not describe what was found there: a tenant chose the address and reads our messages."""
 
 
 class Credentials(Protocol):

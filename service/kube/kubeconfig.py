@@ -6,7 +6,7 @@ is refused. No message quotes what the Secret holds.
 
 import base64
 import binascii
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -33,7 +33,8 @@ class Access:
 
     def endpoint(self) -> Endpoint:
         """With a TLS context of its own; `KubeconfigRefused` if a certificate is no certificate."""
-        return credentials.inline(self.server, ca=self.ca, cert=self.cert, key=self.key, server_name=self.server_name)
+        found = credentials.inline(self.server, ca=self.ca, cert=self.cert, key=self.key, server_name=self.server_name)
+        return replace(found, confidential=True)
 
     def only_token_differs(self, other: "Access") -> bool:
         """Whether connections made for the other one serve this one too."""

@@ -28,6 +28,8 @@ _LONGEST_EXPLANATION = 256 * 1024
 RETRY_PAUSES = (0.1, 0.4)
 """Seconds before the second and the third try of a request."""
 STUMBLED = frozenset({500, 502, 503, 504})
+NO_ANSWER = "no API server answered that the given CA vouches for"
+"""All that a message says of an address which a tenant chose: he shall not learn what is there."""
 NOT_REPEATED = frozenset({"create_eviction"})
 """Asked again every few seconds anyway, and a pod with two budgets is answered with 500 for ever."""
 
@@ -124,7 +126,7 @@ class Transport:
                 raise
             response = await self._stream_once(request, self.credentials.authorization(), idle_seconds)
         try:
-            with _translated(request.what):
+            with _translated(request.what, self.endpoint):
                 yield response.content
         finally:
             _hang_up(response)
@@ -147,7 +149,7 @@ class Transport:
         await asyncio.shield(asyncio.gather(*(session.close() for session in sessions)))
 
     async def _call_once(self, request: Request, header: str | None) -> bytes:
-        with self._observed(request), _translated(request.what):
+        with self._observed(request), _translated(request.what, self.endpoint):
             async with await self._open("call", request, header) as response:
                 if response.status >= 300:
                     raise await self._error(request, response)
@@ -159,7 +161,7 @@ class Transport:
             sock_connect=self.limits.connect_seconds,
             sock_read=idle_seconds,
         )
-        with self._observed(request), _translated(request.what):
+        with self._observed(request), _translated(request.what, self.endpoint):
             response = await self._open("watch", request, header, patience)
             if response.status >= 300:
                 raise await self._error(request, response)
@@ -306,23 +308,29 @@ def _is_cancelled() -> bool:
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translated(what: str, endpoint: Endpoint) -> Iterator[None]:
     try:
         yield
-    except asyncio.CancelledError as error:
-        if _is_cancelled():
+    except (asyncio.CancelledError, TimeoutError, aiohttp.ClientError, OSError) as error:
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled():
             raise
-        # To close a session cancels whoever waits for a connection of it: a worker or a watch would end unnoticed.
-        raise Disconnected(f"{what}: the connection was closed") from error
-    except aiohttp.ClientConnectorCertificateError as error:
-        raise Untrusted(f"{what}: the server's certificate cannot be verified: {error}") from error
-    except aiohttp.ClientSSLError as error:
-        raise Untrusted(f"{what}: no TLS connection: {error}") from error
-    except aiohttp.ServerDisconnectedError as error:
-        raise Disconnected(f"{what}: the server closed the connection") from error
-    except TimeoutError as error:
-        raise Unavailable(f"{what}: no answer in time") from error
-    except (aiohttp.ClientError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}:
-            raise Disconnected(f"{what}: the server closed the connection") from error
-        raise Unavailable(f"{what}: {type(error).__name__}: {error}") from error
+        kind, finding = _finding(error)
+        raise kind(f"{what}: {NO_ANSWER if endpoint.confidential else finding}") from error
+
+
+def _finding(error: BaseException) -> tuple[type[Unavailable], str]:
+    """The error that a failed connection amounts to, and what was found."""
+    match error:
+        case asyncio.CancelledError():
+            # To close a session cancels whoever waits for a connection of it: a worker or a watch would end unnoticed.
+            return Disconnected, "the connection was closed"
+        case aiohttp.ClientConnectorCertificateError():
+            return Untrusted, f"the server's certificate cannot be verified: {error}"
+        case aiohttp.ClientSSLError():
+            return Untrusted, f"no TLS connection: {error}"
+        case aiohttp.ServerDisconnectedError() | OSError(errno=errno.ECONNRESET | errno.EPIPE):
+            return Disconnected, "the server closed the connection"
+        case TimeoutError():
+            return Unavailable, "no answer in time"
+        case _:
+            return Unavailable, f"{type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from local.pki import Authority
 from service.kube import connection
 from service.kube.errors import Unavailable
 from service.kube.resource import NODES, SECRETS
-from service.kube.transport import Limits
+from service.kube.transport import NO_ANSWER, Limits
 from service.kube.workload import Workloads, WorkloadUnreachable
 from service.runtime.backoff import Backoff
 from service.runtime.key import Key
@@ -183,9 +183,35 @@ async def test_a_kubeconfig_that_overreaches_is_refused(small_cluster, managemen
 async def test_a_server_signed_by_another_ca_is_not_trusted(small_cluster, management):
     await management.store(small_cluster.url, ca=Authority.create("another CA").pem)
     async with opened(management) as (_, workload):
-        assert workload.state.reason == "CertificateNotTrusted"
+        assert workload.state.reason == "NoAnswer"
         await management.rotate(small_cluster.url)
         await until(lambda: workload.state.reachable)
+
+
+async def greet(_reader, writer):
+    writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+    await writer.drain()
+    writer.close()
+
+
+async def test_a_kubeconfig_does_not_tell_an_open_port_from_a_closed_one_or_which_certificate_is_served(
+    small_cluster, management
+):
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as other_service:
+        port = other_service.sockets[0].getsockname()[1]
+        addresses = (
+            "https://127.0.0.1:1",
+            f"https://127.0.0.1:{port}",
+            "https://no-such-host.invalid:6443",
+            small_cluster.url,
+        )
+        said, another = set(), Authority.create("another CA").pem
+        await management.store(addresses[0], ca=another)
+        for address in addresses:
+            await management.rotate(address, ca=another)
+            async with opened(management) as (_, workload):
+                said.add((workload.state.reason, workload.state.message))
+        assert said == {("NoAnswer", f"list /api/v1/nodes: {NO_ANSWER}")}
 
 
 async def test_a_new_ca_is_taken_up_though_the_watch_stands_on_the_old_one(small_cluster, management, node, tmp_path):
@@ -200,7 +226,7 @@ async def test_a_new_ca_is_taken_up_though_the_watch_stands_on_the_old_one(small
             client = workload.client()
             await client.transport._sessions.pop("call").close()  # as happens when they have been idle for a while
             await asyncio.gather(*(client.get(NODES, node) for _ in range(2)), return_exceptions=True)
-            await until(lambda: workload.state.reason == "CertificateNotTrusted")
+            await until(lambda: workload.state.reason == "NoAnswer")
             await management.rotate(line.url, ca=new.pem)
             await until(lambda: workload.state.reachable)
             assert (await workload.client().get(NODES, node))["kind"] == "Node"
