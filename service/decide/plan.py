@@ -211,7 +211,7 @@ class Plan:
     reclaimed: bool = False
     """Whether an emergency reclaim is over."""
     reverted_by: str | None = None
-    """Who, other than a person with kubectl, enabled the schedule soon after a reclaim had disabled it."""
+    """The GitOps tool that enabled the schedule soon after a reclaim had disabled it, by its field manager."""
 
 
 def when(*instants: datetime | None) -> datetime | None:

@@ -31,7 +31,19 @@ REASON: Final = "EmergencyReclaim"
 REASON_MAX: Final = 512
 """Longer explanations than the agent's own are not worth repeating everywhere."""
 REVERT_WATCH: Final = timedelta(minutes=15)
-"""How long after a reclaim it is suspicious if something other than a person enables the schedule."""
+"""How long after a reclaim a GitOps tool that enables the schedule counts as having reverted it."""
+GITOPS_MANAGERS: Final = frozenset(
+    {
+        "argocd-controller",  # Argo CD, server-side apply
+        "argocd-application-controller",  # Argo CD, client-side apply, create and replace
+        "kustomize-controller",  # Flux, Kustomization
+        "helm-controller",  # Flux, HelmRelease
+        "flux-operator",  # Flux Operator, ResourceSet
+        "fleetagent",  # Rancher Fleet
+        "helm",
+    }
+)
+"""Field managers of tools that apply what a repository says. Every other name is a person's tool."""
 
 
 def reclaim(s: Situation) -> Plan | None:
@@ -182,5 +194,6 @@ def _because(reason: str) -> str:
 
 def _reverted_by(s: Situation) -> str | None:
     author = s.world.enabled_by
-    by_hand = author is None or author.startswith("kubectl")
-    return None if by_hand or not wants_author(s.intent, s.world.status, s.now) else author
+    if author not in GITOPS_MANAGERS or not wants_author(s.intent, s.world.status, s.now):
+        return None
+    return author

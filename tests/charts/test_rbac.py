@@ -104,7 +104,7 @@ async def an_emergency_reclaim_that_is_reverted(op: Operator, plane: ControlPlan
         await desks.ask_back(node)
         await desks.ejected("desk")
         enabled = {"spec": {"schedule": {"enabled": True}}}
-        await op.change(SCHEDULED_MACHINES, "desk", enabled, field_manager="gitops")
+        await op.change(SCHEDULED_MACHINES, "desk", enabled, field_manager="argocd-controller")
         await op.ready("desk")
         assert (await op.events("desk"))["ReclaimReverted"] == 1
         await op.delete("desk")

@@ -258,7 +258,7 @@ async def test_a_request_left_over_from_an_earlier_machine_is_cleared_and_not_ac
     await op.phase("first", "EmergencyRemove")
 
 
-@pytest.mark.parametrize(("manager", "warnings"), [("argocd-controller", 1), ("kubectl-patch", 0)])
+@pytest.mark.parametrize(("manager", "warnings"), [("argocd-controller", 1), ("k9s", 0)])
 async def test_who_enables_it_soon_after_is_named_unless_it_was_a_person(
     op: Operator, desks: Workstations, manager: str, warnings: int
 ) -> None:

@@ -9,6 +9,7 @@ from crds.status import NodeReference, PastReclaim, Phase, Reclaim
 from service.decide import plan as actions
 from service.decide.lifecycle import decide
 from service.decide.plan import Plan
+from service.decide.reclaim import GITOPS_MANAGERS
 from service.decide.world import Contract, Role, World
 from tests.service.decide import builders
 from tests.service.decide.builders import (
@@ -31,6 +32,7 @@ from tests.service.decide.invariants import condition
 from tests.service.decide.simulation import Crash, Simulation, running
 
 ASKED = dict(zip(names.RECLAIM_ANNOTATIONS, ("true", 'process "idea" matched', "2026-03-02T10:00:00Z"), strict=True))
+PERSONS_TOOLS = ("kubectl-patch", "kubectl-client-side-apply", "k9s", "oc", "node-fetch", "Mozilla", "headlamp", "new")
 UNDER_WAY = Reclaim(requested_at=MORNING, reason="idea", node="node-7", machine_uid=builders.child(Role.MACHINE).uid)
 SEVEN_STEPS = [
     actions.RecordReclaim,
@@ -397,7 +399,8 @@ def test_an_owner_who_still_works_gets_it_back_again():
         ("argocd-controller", timedelta(0), True),
         ("argocd-controller", 14 * MINUTE, True),
         ("argocd-controller", 15 * MINUTE, False),
-        ("kubectl-patch", timedelta(0), False),
+        *((manager, timedelta(0), True) for manager in sorted(GITOPS_MANAGERS)),
+        *((tool, timedelta(0), False) for tool in PERSONS_TOOLS),
     ],
 )
 def test_gitops_that_enables_it_soon_is_named_in_a_warning(author, after, warned):
