@@ -8,6 +8,7 @@ from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
+from service.decide.openings import noting
 from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan, RecordShutdown
 from service.decide.removal import plan_of, remove, uncordon
@@ -124,7 +125,7 @@ def other_name(world: World) -> str:
 
 
 def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
-    creations = _creations(s.world, spec)
+    creations = _creations(s, spec)
     actions: tuple[Action, ...] = (*_before_creation(s.world), *creations, *manifests.repairs(spec, s.world))
     taints = plan_of_taints(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
@@ -150,11 +151,13 @@ def _before_creation(world: World) -> tuple[Action, ...]:
     return (*finalizer, RecordShutdown(started_at=None)) if stale else finalizer
 
 
-def _creations(world: World, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
-    machine = world.our_machine
+def _creations(s: Situation, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
+    world, machine = s.world, s.world.our_machine
     if world.unseen:
         return ()  # what cannot be seen may be there
-    wanted = manifests.creations(spec, world)
+    missing = manifests.creations(spec, world)
+    opens = s.intent.opened_at(s.now) if missing else None
+    wanted = tuple(noting(create, opens) for create in missing)
     if machine is None or machine.provider_id is None:
         return wanted
     # The host is provisioned: a new infrastructure object would be a second host under the same Machine.

@@ -12,7 +12,7 @@ from typing import Any
 from crds.providers import ProviderPolicy
 from crds.remains import remains_of
 from crds.rules import check
-from crds.schedule import Schedule
+from crds.schedule import EVER, Schedule
 from crds.scheduledmachine import DEFAULT_PRIORITY, ScheduledMachineSpec
 
 
@@ -38,6 +38,11 @@ class Intent:
         """When that changes next, if ever."""
         return _next_boundary(self.schedule, moment.replace(microsecond=0)) if self.schedule else None
 
+    def opened_at(self, moment: datetime) -> datetime | None:
+        """When the window around a moment opened; None if there is none, or it has always been open."""
+        window = _current_window(self.schedule, moment.replace(microsecond=0)) if self.schedule else None
+        return None if window is None or window.opens == EVER else window.opens
+
     def next_opening(self, moment: datetime) -> datetime | None:
         """When the next window opens, if ever."""
         return _next_opening(self.schedule, moment.replace(microsecond=0)) if self.schedule else None
@@ -49,6 +54,7 @@ _remembered = lru_cache(maxsize=256)
 _covers = _remembered(Schedule.covers)
 _next_boundary = _remembered(Schedule.next_boundary)
 _next_opening = _remembered(Schedule.next_opening)
+_current_window = _remembered(Schedule.current_window)
 
 
 def valid(spec: ScheduledMachineSpec) -> Intent:

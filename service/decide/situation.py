@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from service.decide.intent import Intent
+from service.decide.openings import made_for
 from service.decide.world import Failure, World
 
 SMALL_STEP_BACK: Final = timedelta(minutes=5)
-"""A clock that goes back less than this does not undo a shutdown."""
+"""A clock that goes back less than this undoes neither a shutdown nor a creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,10 @@ class Situation:
 
     @classmethod
     def at(cls, intent: Intent, world: World, now: datetime) -> "Situation":
-        """The situation, with a small step back of the clock taken as the instant the shutdown began."""
-        started = world.status.shutdown_started_at
-        stepped_back = started is not None and timedelta(0) < started - now < SMALL_STEP_BACK
-        return cls(intent=intent, world=world, now=started if stepped_back and started else now)
+        """The situation; a little before the shutdown began, or before the window of the machine opened, is then."""
+        passed = filter(None, (world.status.shutdown_started_at, made_for(world)))
+        ahead = (instant for instant in passed if timedelta(0) < instant - now < SMALL_STEP_BACK)
+        return cls(intent=intent, world=world, now=max(ahead, default=now))
 
     @property
     def open(self) -> bool:

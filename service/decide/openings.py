@@ -1,0 +1,36 @@
+"""For which window a machine was made, noted on its objects, so that a clock that is a little behind leaves it alone.
+
+The note is part of the manifest: it is there as soon as the object is, whatever happens to the replica that made it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from crds import names
+from service.decide.plan import Create
+from service.decide.world import Child, World
+
+
+def noting(create: Create, opens: datetime | None) -> Create:
+    """The creation of an object that says when its window opened; one that has always been open needs no note."""
+    if opens is None:
+        return create
+    metadata: Mapping[str, Any] = create.manifest["metadata"]
+    note = {names.ANNOTATION_WINDOW_OPENS: opens.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    annotations = {**metadata.get("annotations", {}), **note}
+    return replace(create, manifest={**create.manifest, "metadata": {**metadata, "annotations": annotations}})
+
+
+def made_for(world: World) -> datetime | None:
+    """The opening of the window for which our objects were made; the latest, should they differ."""
+    return max(filter(None, map(_read, world.children)), default=None)
+
+
+def _read(child: Child) -> datetime | None:
+    try:
+        noted = datetime.fromisoformat(child.annotations.get(names.ANNOTATION_WINDOW_OPENS, ""))
+    except ValueError:
+        return None
+    return noted if noted.tzinfo is not None else None
