@@ -3,7 +3,7 @@
 from copy import copy
 from typing import Any, Final
 
-from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_TIMEOUT, DEFAULT_TIMEZONE
+from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_PROVISIONING_TIMEOUT, DEFAULT_TIMEOUT, DEFAULT_TIMEZONE
 from crds.values import DEFAULT_DURATION, format_duration
 
 Raw = dict[str, Any]
@@ -12,6 +12,7 @@ SPEC: Final[Raw] = {
     "priority": DEFAULT_PRIORITY,
     "gracefulShutdownTimeout": format_duration(DEFAULT_TIMEOUT),
     "nodeDrainTimeout": format_duration(DEFAULT_TIMEOUT),
+    "provisioningTimeout": format_duration(DEFAULT_PROVISIONING_TIMEOUT),
     "killSwitch": False,
     "nodeTaints": [],
 }

@@ -14,6 +14,7 @@ from crds.values import Cron, DaySet, HourSet, Zone
 
 DEFAULT_PRIORITY: Final = 50
 DEFAULT_TIMEOUT: Final = timedelta(minutes=5)
+DEFAULT_PROVISIONING_TIMEOUT: Final = timedelta(minutes=15)
 DEFAULT_TIMEZONE: Final = Zone.parse("UTC")
 
 
@@ -126,6 +127,11 @@ class ScheduledMachineSpec(Model):
     node_drain_timeout: fields.Timeout = Field(
         default=DEFAULT_TIMEOUT,
         description="Time for draining the Node before the Machine is deleted, for example 5m; at most 24h.",
+    )
+    provisioning_timeout: fields.Timeout = Field(
+        default=DEFAULT_PROVISIONING_TIMEOUT,
+        description="Time from the creation of the Machine until its Node is Ready, for example 15m; at most 24h. A "
+        "machine that takes longer is reported as NotReadyInTime and left as it is.",
     )
     kill_switch: bool = Field(
         default=False, description="true removes the machine at once, without grace; false returns it to service."

@@ -155,6 +155,9 @@ class ScheduledMachineStatus(Model):
         description="Taints on the Node that are the controller's own.",
     )
     last_scheduled_time: Instant | None = Field(default=None, description="When a Machine was last created.")
+    first_ready_time: Instant | None = Field(
+        default=None, description="When the Node of the present Machine was Ready for the first time."
+    )
     next_activation: Instant | None = Field(default=None, description="When the next window opens.")
     next_cleanup: Instant | None = Field(
         default=None, description="When the current window closes, or the deadline of a shutdown under way."

@@ -20,6 +20,7 @@ from service.act.events import EventRecorder
 from service.act.perform import Performer
 from service.alarm import Alarm
 from service.app import Component, Shared
+from service.decide import readiness
 from service.decide.precedence import precedence_of
 from service.fence import Fence, NoFence, NotOursError
 from service.kube.discovery import BELIEVE_SECONDS, Discovery
@@ -35,7 +36,7 @@ from service.observe.scopes import Scopes
 from service.observe.strangers import Strangers, asks_back
 from service.observe.subject import Subject
 from service.observe.warmth import Warmth
-from service.observe.watches import Hooks, Watches
+from service.observe.watches import READY, Hooks, Watches
 from service.ownership import Ownership, OwnQueue
 from service.reach import Reach
 from service.reconciler import Reconciler, TroubleError
@@ -202,6 +203,9 @@ class Controller:
         metrics.CLOCK_SKEW.set_function(lambda: self._shared.client.skew_seconds or 0.0)
         for phase in Phase:
             metrics.OBJECTS.labels(phase).set_function(partial(self.watches.scheduled.count_by, "phase", phase))
+        counted = partial(self.watches.scheduled.count_by, "ready")
+        metrics.OBJECTS_READY.set_function(partial(counted, READY))
+        metrics.OBJECTS_NOT_READY_IN_TIME.set_function(partial(counted, readiness.REASON))
 
     def _scheduled_changed(self, change: Change) -> None:
         gone = change.happening is Happening.DELETED

@@ -42,6 +42,7 @@ FIELDS: Final = frozenset(
         "spec.nodeDrainTimeout",
         "spec.nodeTaints",
         "spec.priority",
+        "spec.provisioningTimeout",
         "spec.schedule",
     }
 )
@@ -101,6 +102,25 @@ OBJECTS: Final = Gauge(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
+OBJECTS_READY: Final = Gauge(
+    "scheduledmachines_ready", "ScheduledMachines whose Node is Ready.", namespace=NAMESPACE, registry=REGISTRY
+)
+OBJECTS_NOT_READY_IN_TIME: Final = Gauge(
+    "scheduledmachines_not_ready_in_time",
+    "ScheduledMachines whose Node was not Ready when provisioningTimeout was up, and is not yet.",
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+TIME_TO_READY: Final = Histogram(
+    "time_to_ready_seconds",
+    "Real time from the creation of a Machine until its Node is first Ready, by kind of the infrastructure object.",
+    ["kind"],
+    buckets=(5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600),
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+KINDS_MAX: Final = 32
+"""So many kinds have series of their own; users choose the kind, and a label must not take on any number of values."""
 QUEUE_DEPTH: Final = Gauge(
     "queue_depth", "ScheduledMachines that are due and wait for a worker.", namespace=NAMESPACE, registry=REGISTRY
 )
@@ -263,6 +283,17 @@ def create_app(registry: CollectorRegistry = REGISTRY) -> FastAPI:
 
     app.add_route("/metrics", metrics, methods=["GET"])
     return app
+
+
+_kinds: Final[set[str]] = set()
+
+
+def kind_label(kind: str) -> str:
+    """The kind as the value of a label; "other" once there are too many."""
+    if kind not in _kinds and len(_kinds) >= KINDS_MAX:
+        return OTHER
+    _kinds.add(kind)
+    return kind
 
 
 def _known(field: str) -> str:

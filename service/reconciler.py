@@ -160,7 +160,7 @@ class Reconciler:
             log.info(notice.message, reason=notice.reason, warning=notice.warning)
         if before.phase != after.phase:
             log.info("phase changed", before=before.phase, after=after.phase, reason=plan.reason)
-        measure(before, plan, outcome, self._clock)
+        measure(before, after, plan, outcome, self._clock)
         self.on_reported(subject, after)
 
     def _remind(self, key: Key, due: datetime | None, priority: int | None = None) -> None:

@@ -11,6 +11,7 @@ from service.decide import manifests
 from service.decide.openings import noting
 from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan, RecordShutdown
+from service.decide.readiness import in_time
 from service.decide.removal import plan_of, remove, uncordon
 from service.decide.replacement import replacement
 from service.decide.sight import doubt, incomplete, lasting
@@ -141,7 +142,7 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     unseen = lasting(s.world)
     if unseen:
         return Plan(Phase.ACTIVE, unseen.failure.reason, doubt(s.world), actions, problem=True, taints=taints)
-    return Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints)
+    return in_time(s, spec, Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints))
 
 
 def _before_creation(world: World) -> tuple[Action, ...]:

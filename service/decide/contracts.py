@@ -76,7 +76,7 @@ def read_machine(contract: Contract, child: Child, raw: Json) -> Machine:
         remediation_requested=_is(conditions, "OwnerRemediated", "False"),
         drain_seconds=drain,
         detach_seconds=detach,
-        waiting_for=(_held_up_by(contract, status) if child.leaving else None) or _waiting_for(conditions),
+        waiting_for=(_held_up_by(contract, status) if child.leaving else None) or _waiting_for(contract, status),
     )
 
 
@@ -120,13 +120,21 @@ def _infrastructure_ready(contract: Contract, status: Json) -> bool:
     return bool(status.get("infrastructureReady"))
 
 
-def _waiting_for(conditions: Mapping[str, Json]) -> str | None:
-    """What CAPI itself says is still missing, in its words."""
-    for kind in ("BootstrapConfigReady", "BootstrapReady", "InfrastructureReady", "NodeReady", "NodeHealthy"):
-        condition = conditions.get(kind)
-        if condition and condition.get("status") != "True" and condition.get("message"):
-            return f"{kind}: {condition['message']}"
+def _waiting_for(contract: Contract, status: Json) -> str | None:
+    """What CAPI itself says is still missing, in its words; those of v1beta2 say more, also where v1beta1 is served."""
+    for conditions in (_newer(contract, status), _by_type(status.get("conditions"))):
+        for kind in ("BootstrapConfigReady", "BootstrapReady", "InfrastructureReady", "NodeReady", "NodeHealthy"):
+            condition = conditions.get(kind) or {"status": "True"}
+            said = condition.get("message") or condition.get("reason")
+            if condition.get("status") != "True" and said:
+                return f"{kind}: {said}"
     return None
+
+
+def _newer(contract: Contract, status: Json) -> dict[str, Json]:
+    """The conditions of v1beta2, which Cluster API 1.9 and newer also keeps beside those of v1beta1."""
+    newer = status if contract is Contract.V1BETA2 else status.get("v1beta2") or {}
+    return _by_type(newer.get("conditions"))
 
 
 HOLD_UP: Final = (
@@ -148,8 +156,7 @@ STEPS: Final = (
 
 def _held_up_by(contract: Contract, status: Json) -> str | None:
     """What CAPI itself says holds up a deletion: a hook, pods, volumes."""
-    newer = status if contract is Contract.V1BETA2 else status.get("v1beta2") or {}
-    deleting = _by_type(newer.get("conditions")).get("Deleting") or {}
+    deleting = _newer(contract, status).get("Deleting") or {}
     if deleting.get("reason") in HOLD_UP and deleting.get("message"):
         return str(deleting["message"])
     older = _by_type(status.get("conditions"))

@@ -33,10 +33,11 @@ from service.decide.plan import (
     RecordRemediation,
     RecordShutdown,
 )
+from service.decide.readiness import is_new
 from service.decide.reclaim import carries_old_request
 from service.decide.replacement import REMEDIATION_PAUSE
 from service.decide.sight import unsaid
-from service.decide.situation import Situation
+from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.taints import owned_taints
 from service.decide.world import Child, Failure, Role, Taint, World
 
@@ -46,11 +47,12 @@ MESSAGE_MAX = 1024
 def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus:
     """The status after a plan; `s.world` includes what the plan created."""
     world, before = s.world, s.world.status
+    found = conditions(s, plan, outcome)
     return ScheduledMachineStatus(
         phase=phase_after(before, plan, outcome),
         message=one_line(explain(plan, outcome), MESSAGE_MAX),
         in_schedule=s.open if s.intent.schedule else None,
-        conditions=conditions(s, plan, outcome),
+        conditions=found,
         machine_phase=before.machine_phase if world.machine_unseen else machine_phase(world),
         machine_ref=_machine_ref(world),
         bootstrap_ref=_ref(world, Role.BOOTSTRAP),
@@ -59,7 +61,8 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         provider_id=_provider_id(world),
         host_hash=_host(s),
         applied_node_taints=_applied(world, plan, outcome),
-        last_scheduled_time=s.now if _is_new(world) else before.last_scheduled_time,
+        last_scheduled_time=_last_scheduled(s),
+        first_ready_time=_first_ready(world, found),
         next_activation=_next_activation(s),
         next_cleanup=_next_cleanup(s, plan),
         shutdown_started_at=_shutdown(before, plan, outcome),
@@ -78,7 +81,7 @@ def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     world, machine = s.world, s.world.our_machine
     awaited = world.workload is None and s.intent.cluster_name is not None
     known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
-    nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not _is_new(world)
+    nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not is_new(world)
     return (awaited and known and nothing_new) or unsaid(s, outcome)
 
 
@@ -130,10 +133,20 @@ def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | No
     return known.model_copy(update={"count": 1}) if s.now < known.at + REMEDIATION_PAUSE else None
 
 
-def _is_new(world: World) -> bool:
-    """Whether the Machine has not been reported before; a crash right after its creation must not hide it."""
-    known, machine = world.status.machine_ref, world.our_machine
-    return machine is not None and (known is None or known.uid != machine.child.uid)
+def _last_scheduled(s: Situation) -> datetime | None:
+    """An instant far ahead comes from a clock that was wrong: nobody waits until that time really comes."""
+    known = s.world.status.last_scheduled_time
+    far_ahead = known is not None and known - s.now >= SMALL_STEP_BACK
+    return s.now if is_new(s.world) or (far_ahead and s.world.our_machine is not None) else known
+
+
+def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
+    """Kept for as long as the Machine lives; in a status that does not have it yet, since it has been Ready."""
+    if world.our_machine is None and not world.machine_unseen:
+        return None
+    known = None if is_new(world) else world.status.first_ready_time
+    ready = next((one for one in found if one.type == "Ready" and one.status == "True"), None)
+    return known or (ready.last_transition_time if ready else None)
 
 
 def _ref(world: World, role: Role) -> ObjectReference | None:
@@ -175,7 +188,7 @@ def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | Non
         return before
     if machine.node_name is None:
         return None
-    same = not _is_new(world) and before is not None and before.name == machine.node_name
+    same = not is_new(world) and before is not None and before.name == machine.node_name
     known = before if same else None
     uid = world.node.uid if world.node and world.node.name == machine.node_name else (known.uid if known else None)
     if carries_old_request(world) and not outcome.did(ClearReclaimRequest):
@@ -213,7 +226,7 @@ def _host(s: Situation) -> str | None:
     """The host that the Machine was made for: by now the spec may name another, and this one is still in use."""
     world, spec = s.world, s.intent.spec
     known = None if world.all_gone else world.status.host_hash
-    if world.our_machine is None or (known and not _is_new(world)):
+    if world.our_machine is None or (known and not is_new(world)):
         return known
     made_from = world.our_machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
     if spec is None or made_from != manifests.spec_hash(spec):

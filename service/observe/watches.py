@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from crds import names
+from service.decide import readiness
 from service.decide.world import Contract
 from service.kube.client import Client
 from service.kube.discovery import Capi as Found
@@ -21,6 +22,7 @@ from service.runtime.tasks import start
 
 SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
+READY = "Ready"
 
 FAILURES_THAT_LAST = 3
 """A kind that the API server answers for, but has failed to list so often, is broken until somebody mends it."""
@@ -220,4 +222,17 @@ def _phase_terms(raw: Object) -> Iterable[str]:
     yield phase if isinstance(phase, str) else "Pending"
 
 
-INDEXES = {"cluster": _cluster_terms, "phase": _phase_terms}
+def _ready_terms(raw: Object) -> Iterable[str]:
+    """`READY`, or `NotReadyInTime`: what is counted."""
+    status = raw.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    for condition in conditions if isinstance(conditions, list) else ():
+        if not isinstance(condition, dict) or condition.get("type") != READY:
+            continue
+        if condition.get("status") == "True":
+            yield READY
+        elif condition.get("reason") == readiness.REASON:
+            yield readiness.REASON
+
+
+INDEXES = {"cluster": _cluster_terms, "phase": _phase_terms, "ready": _ready_terms}

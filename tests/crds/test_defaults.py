@@ -13,6 +13,7 @@ def test_absent_fields_are_written_out():
     assert spec["schedule"] == {"daysOfWeek": ["mon"], "hoursOfDay": [], "timezone": "UTC", "enabled": True}
     assert spec["priority"] == 50
     assert spec["gracefulShutdownTimeout"] == spec["nodeDrainTimeout"] == "5m"
+    assert spec["provisioningTimeout"] == "15m"
     assert spec["killSwitch"] is False
     assert spec["nodeTaints"] == []
     assert not {"killIfCommands", "machineTemplate"} & spec.keys()

@@ -248,6 +248,7 @@ keys = st.sampled_from(
         *("enabled", "bootstrapSpec", "infrastructureSpec", "apiVersion", "kind", "namespace", "machineTemplate"),
         *("labels", "annotations", "clusterName", "priority", "gracefulShutdownTimeout", "nodeDrainTimeout"),
         *("killSwitch", "killIfCommands", "nodeTaints", "key", "value", "effect", "name", "deletionTimestamp"),
+        *("provisioningTimeout",),
     ]
 )
 anything = st.recursive(

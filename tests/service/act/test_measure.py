@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crds.status import Phase, Reclaim, ScheduledMachineStatus
+from crds.status import Condition, ObjectReference, Phase, Reclaim, ScheduledMachineStatus
 from service import metrics
 from service.act.measure import measure
 from service.clock import SimulatedClock
@@ -13,6 +13,7 @@ from service.decide.plan import Plan
 from service.decide.world import Pod, Role
 
 NINE = datetime(2026, 3, 6, 9, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 CREATE = actions.Create(role=Role.MACHINE, manifest={})
 PODS = tuple(Pod("default", name, name, None, mirror=False, finished=False, leaving=False) for name in "abc")
 
@@ -33,7 +34,8 @@ def value(metric, suffix="_total", **labels):
 def done(action, *, before=None, at=NINE, speed=1.0, plan=None, blockers=()):
     chosen = plan or Plan(Phase.ACTIVE, "Reason", "message", actions=(action,))
     clock = SimulatedClock.starting(at, speed)
-    measure(before or ScheduledMachineStatus(), chosen, Outcome(done=(action,), blockers=blockers), clock)
+    known = before or ScheduledMachineStatus()
+    measure(known, known, chosen, Outcome(done=(action,), blockers=blockers), clock)
 
 
 def test_how_late_a_machine_was_asked_for_counts_from_the_boundary_in_real_seconds():
@@ -94,3 +96,46 @@ def test_a_machine_whose_owner_asks_for_it_is_counted_when_that_is_stored():
     for action in (actions.RecordReclaim(asked), actions.DisableSchedule()):
         done(action, plan=Plan(Phase.EMERGENCY_REMOVE, "Reason", "message"))
     assert value(metrics.EMERGENCY_RECLAIMS) == before + 1
+
+
+def ready_status(**fields):
+    host = ObjectReference(api_version="x/v1", kind="RemoteMachine", name="m", namespace="n")
+    known = {"infrastructure_ref": host, "last_scheduled_time": NINE, "first_ready_time": NINE + timedelta(minutes=4)}
+    return ScheduledMachineStatus(**{**known, **fields})
+
+
+def measured(before, after, speed=1.0):
+    """How many times to Ready were observed, and their sum."""
+
+    def seen():
+        return [value(metrics.TIME_TO_READY, suffix, kind="RemoteMachine") for suffix in ("_count", "_sum")]
+
+    first = seen()
+    plan = Plan(Phase.ACTIVE, "Reason", "message")
+    measure(before, after, plan, Outcome(), SimulatedClock.starting(NINE, speed))
+    return tuple(now - then for then, now in zip(first, seen(), strict=True))
+
+
+def test_the_time_to_ready_counts_from_the_creation_of_the_machine_in_real_seconds():
+    assert measured(ready_status(first_ready_time=None), ready_status(), speed=60) == (1, pytest.approx(4))
+
+
+def test_each_machine_is_measured_once():
+    assert measured(ready_status(), ready_status()) == (0, 0)
+
+
+def test_a_machine_that_was_ready_before_that_was_written_down_is_not_measured():
+    ready = Condition(type="Ready", status="True", reason="MachineRunning", last_transition_time=NINE)
+    assert measured(ready_status(first_ready_time=None, conditions=(ready,)), ready_status()) == (0, 0)
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_time():
+    assert measured(ready_status(first_ready_time=None), ready_status(last_scheduled_time=NINE + HOUR)) == (1, 0)
+
+
+def test_users_cannot_invent_any_number_of_kinds(monkeypatch):
+    monkeypatch.setattr(metrics, "_kinds", set())
+    labels = [metrics.kind_label(f"Kind{number}") for number in range(40)]
+    assert len(set(labels)) == metrics.KINDS_MAX + 1
+    assert labels[-1] == "other"
+    assert metrics.kind_label("Kind0") == "Kind0"

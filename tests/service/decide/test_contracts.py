@@ -124,6 +124,17 @@ def test_what_capi_waits_for_is_quoted(contract):
     assert read(contract, status={"conditions": conditions}).waiting_for == "InfrastructureReady: host is off"
 
 
+NO_NODE = "Waiting for a Node with spec.providerID remote://192.0.2.7 to exist"
+
+
+def test_where_v1beta1_says_little_the_words_of_v1beta2_are_quoted():
+    old = {"type": "NodeHealthy", "status": "False", "reason": "NodeProvisioning"}
+    new = {"type": "NodeReady", "status": "Unknown", "reason": "NodeInspectionFailed", "message": NO_NODE}
+    assert read(V1, status={"conditions": [old]}).waiting_for == "NodeHealthy: NodeProvisioning"
+    both = {"conditions": [old], "v1beta2": {"conditions": [new]}}
+    assert read(V1, status=both).waiting_for == f"NodeReady: {NO_NODE}"
+
+
 HOOK = "Waiting for pre-drain hooks to succeed (hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/backup)"
 
 

@@ -1,0 +1,59 @@
+"""A machine that is not Ready in time: reported, and left to Cluster API and a MachineHealthCheck.
+
+The time counts from the creation of the Machine, as `status.lastScheduledTime` has it, until its Node is Ready for the
+first time. A Node that was Ready and is not any more is another matter.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from crds.scheduledmachine import ScheduledMachineSpec
+from crds.values import format_duration
+from service.decide.plan import Create, Plan, when
+from service.decide.situation import Situation
+from service.decide.world import Machine, Role, World
+
+REASON: Final = "NotReadyInTime"
+ON_ITS_WAY: Final = frozenset({"MachineProvisioning", "WaitingForNode", "NodeNotReady", "WorkloadClusterUnreachable"})
+"""What a machine is reported as until its Node is Ready."""
+
+
+def in_time(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
+    """The plan for a machine that comes: it is looked at again when its time is up, and reported from then on."""
+    if plan.reason not in ON_ITS_WAY or not _is_awaited(s.world):
+        return plan
+    due = _created_at(s, plan) + spec.provisioning_timeout
+    if s.now < due:
+        return replace(plan, look_again_at=when(plan.look_again_at, due))
+    machine, timeout = s.world.our_machine, format_duration(spec.provisioning_timeout)
+    message = f"The machine is not Ready {timeout} after its creation. {plan.message}{_in_other_words(machine, plan)}"
+    return replace(plan, reason=REASON, message=message, problem=True)
+
+
+def is_new(world: World) -> bool:
+    """Whether the Machine has not been reported before; a crash right after its creation must not hide it."""
+    known, machine = world.status.machine_ref, world.our_machine
+    return machine is not None and (known is None or known.uid != machine.child.uid)
+
+
+def _is_awaited(world: World) -> bool:
+    """Whether the Node has never been Ready, as far as it can be seen."""
+    machine, workload = world.our_machine, world.workload
+    if world.status.first_ready_time is not None and not is_new(world) and machine is not None:
+        return False
+    unseen = workload is None or not workload.reachable
+    return machine is None or machine.node_name is None or not unseen
+
+
+def _created_at(s: Situation, plan: Plan) -> datetime:
+    """When the Machine was made; one that is made now, or was not reported yet, will be reported with this instant."""
+    made_now = any(isinstance(action, Create) and action.role is Role.MACHINE for action in plan.actions)
+    known = None if made_now or is_new(s.world) else s.world.status.last_scheduled_time
+    return known or s.now
+
+
+def _in_other_words(machine: Machine | None, plan: Plan) -> str:
+    """What Cluster API says, unless it is quoted already."""
+    quoted = machine is None or not machine.waiting_for or machine.waiting_for in plan.message
+    return "" if quoted or machine is None else f" Cluster API says: {machine.waiting_for}"
