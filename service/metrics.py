@@ -176,6 +176,12 @@ EMERGENCY_RECLAIMS: Final = Counter(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
+NAMESPACES_TERMINATING: Final = Counter(
+    "namespaces_terminating",
+    "Namespaces that were deleted together with machines in them, which were not drained in time.",
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
 FORCED_DELETIONS: Final = Counter(
     "forced_pod_deletions",
     "Pods deleted without grace in emergency reclaims, by answer: accepted, failed.",

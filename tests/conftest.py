@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from local.cluster import Audit, Cluster, Options
 from local.plane import ControlPlane
 from local.processes import Keeper
 from local.progress import Progress
+from service.kube.errors import NotFound
 from service.kube.resource import NAMESPACES
 from tests.charts.helm import Helm
 from tests.loops import PatientLoop
@@ -123,7 +125,8 @@ async def make_namespace(cluster: Cluster, name: str, *, with_cluster: bool) -> 
 
 async def drop_namespace(cluster: Cluster, name: str) -> None:
     async with cluster.client() as client:
-        await client.delete(NAMESPACES, name)
+        with suppress(NotFound):  # the test was about that
+            await client.delete(NAMESPACES, name)
 
 
 def aside(work: Coroutine[Any, Any, None]) -> None:

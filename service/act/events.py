@@ -11,11 +11,12 @@ import structlog
 
 from crds import names
 from crds.text import one_line_of_bytes
+from service import metrics
 from service.act.backlog import Backlog
 from service.decide.plan import Notice
 from service.decide.world import Identity
 from service.kube.client import Client
-from service.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Rejected
+from service.kube.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden, KubeError, NotFound, Rejected
 from service.kube.resource import EVENTS
 
 NOTE_MAX = 1024
@@ -25,6 +26,13 @@ PATIENCE_SECONDS = 30.0
 """How long Events give way to work that is due."""
 AT_ONCE = 4
 """How many are sent at a time while nothing else is due."""
+DEFAULT_NAMESPACE = "default"
+TERMINATING_SECONDS = 600.0
+"""For so long the end of a namespace is not told again."""
+_ALL_AT_ONCE = (
+    "Kubernetes deletes its ScheduledMachines, Machines, infrastructure objects and Secrets at once, so Nodes are not "
+    "drained in time. Delete the ScheduledMachines and wait until they are gone before you delete a namespace."
+)
 _GIVE_WAY_SECONDS = 0.2
 _TRIES = 5
 
@@ -32,8 +40,34 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class _Regarding:
+    """The object that an Event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+    @property
+    def told_in(self) -> str:
+        """The namespace of its Events; those of cluster-scoped objects are in `default`."""
+        return self.namespace or DEFAULT_NAMESPACE
+
+    def to_json(self) -> dict[str, str]:
+        given = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+        }
+        return {key: value for key, value in given.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
 class _Pending:
-    subject: Identity
+    regarding: _Regarding
     notice: Notice
     at: datetime
     since: float
@@ -49,16 +83,21 @@ class EventRecorder:
         self._busy = busy
         self._backlog: Backlog[_Pending] = Backlog(BACKLOG_MAX)
         self._number = 0
+        self._ended: dict[str, float] = {}
+        """Namespaces that are being deleted, and when that was told."""
         self._news = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
 
     def record(self, subject: Identity, notice: Notice) -> None:
         """Takes an Event down; never waits."""
+        self._record(_Regarding(names.API_VERSION, names.KIND, subject.name, subject.namespace, subject.uid), notice)
+
+    def _record(self, regarding: _Regarding, notice: Notice) -> None:
         # `kubectl describe` shows Events by their names: these must go up as time goes on, and never be the same.
         self._number = max(self._number + 1, time.time_ns())
-        pending = _Pending(subject, notice, datetime.now(UTC), time.monotonic(), self._number)
-        self._backlog.append(subject.namespace, pending)
+        pending = _Pending(regarding, notice, datetime.now(UTC), time.monotonic(), self._number)
+        self._backlog.append(regarding.told_in, pending)
         self.idle.clear()
         self._news.set()
 
@@ -89,12 +128,14 @@ class EventRecorder:
         body = self._body(pending)
         for attempt in range(_TRIES):
             try:
-                await self._client.create(EVENTS, body, namespace=pending.subject.namespace)
+                await self._client.create(EVENTS, body, namespace=pending.regarding.told_in)
             except AlreadyExists:
                 return  # the answer to an earlier try was lost
             except (NotFound, Forbidden) as error:
                 # The namespace is gone or going: nobody is left to read it.
                 log.debug("event not stored", reason=pending.notice.reason, error=error.message)
+                if error.namespace_terminating and pending.regarding.namespace:
+                    self._tell_of_end(pending.regarding)
                 return
             except Rejected as error:
                 # It will never be stored: those behind it must not wait for that.
@@ -106,12 +147,24 @@ class EventRecorder:
             else:
                 return
 
+    def _tell_of_end(self, last: _Regarding) -> None:
+        """A namespace that is being deleted takes no Events: one about the Namespace itself is told elsewhere, once."""
+        now, namespace = time.monotonic(), last.namespace
+        self._ended = {name: at for name, at in self._ended.items() if now - at < TERMINATING_SECONDS}
+        if namespace in self._ended:
+            return
+        self._ended[namespace] = now
+        metrics.NAMESPACES_TERMINATING.inc()
+        log.warning("namespace is being deleted, its machines are not drained in time", namespace=namespace)
+        message = f"Namespace {namespace} is being deleted. {_ALL_AT_ONCE}"
+        self._record(_Regarding("v1", "Namespace", namespace), Notice(NAMESPACE_TERMINATING, message, warning=True))
+
     def _body(self, pending: _Pending) -> dict[str, object]:
-        subject, notice = pending.subject, pending.notice
+        regarding, notice = pending.regarding, pending.notice
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{subject.name}.{pending.number:016x}", "namespace": subject.namespace},
+            "metadata": {"name": f"{regarding.name}.{pending.number:016x}", "namespace": regarding.told_in},
             "eventTime": pending.at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "reportingController": names.GROUP,
             "reportingInstance": self._instance,
@@ -119,11 +172,5 @@ class EventRecorder:
             "reason": notice.reason,
             "type": "Warning" if notice.warning else "Normal",
             "note": one_line_of_bytes(notice.message, NOTE_MAX),
-            "regarding": {
-                "apiVersion": names.API_VERSION,
-                "kind": names.KIND,
-                "namespace": subject.namespace,
-                "name": subject.name,
-                "uid": subject.uid,
-            },
+            "regarding": regarding.to_json(),
         }

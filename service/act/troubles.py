@@ -5,7 +5,16 @@ from typing import Final
 
 from service.decide.outcome import Trouble
 from service.decide.plan import Action, Create
-from service.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NotFound, Rejected, Unauthorized
+from service.kube.errors import (
+    NAMESPACE_TERMINATING,
+    AlreadyExists,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    Rejected,
+    Unauthorized,
+)
 from service.kube.workload import WorkloadUnreachable
 
 
@@ -32,6 +41,8 @@ _ALWAYS: Final = {
 
 
 def _reason(action: Action, error: KubeError) -> str:
+    if error.namespace_terminating:
+        return NAMESPACE_TERMINATING
     known = {**_ON_CREATION, **_ALWAYS} if isinstance(action, Create) else _ALWAYS
     return next(reason for kind, reason in known.items() if isinstance(error, kind))
 
@@ -41,6 +52,8 @@ def _sentence(action: Action, error: KubeError) -> str:
     if not isinstance(action, Create):
         return text
     what = f"{action.manifest['kind']} {action.manifest['metadata']['name']}"
+    if error.namespace_terminating:
+        return f"Cannot create {what}: its namespace is being deleted."
     match error:
         case AlreadyExists():
             return f"{what} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."

@@ -26,6 +26,8 @@ from crds.text import one_line
 MESSAGE_LIMIT = 1024
 LONGEST_PAUSE = 60.0
 """However long a server asks us to stay away: a load balancer may name an hour and be back in a minute."""
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""The cause that an API server gives when it refuses to create something in a namespace that is being deleted."""
 _CAUSES_LIMIT = 16
 _NOT_READY = "not yet ready to handle request"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -62,6 +64,11 @@ class KubeError(Exception):
     def message(self) -> str:
         """One line, bounded, fit for a status or an event."""
         return str(self.args[0])
+
+    @property
+    def namespace_terminating(self) -> bool:
+        """Whether nothing can be created as the namespace is being deleted."""
+        return any(cause.reason == NAMESPACE_TERMINATING for cause in self.causes)
 
 
 class Unavailable(KubeError):

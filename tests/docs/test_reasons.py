@@ -40,7 +40,7 @@ def literals(source: Path) -> set[str]:
     return {text for text in texts if WORD.fullmatch(text)}
 
 
-SAID = set[str]().union(*map(literals, SOURCES)) - NOT_REASONS
+SAID = set[str]().union({errors.NAMESPACE_TERMINATING}, *map(literals, SOURCES)) - NOT_REASONS
 
 
 def named(page: str) -> set[str]:

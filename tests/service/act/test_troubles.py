@@ -13,6 +13,9 @@ CREATE = Create(
     manifest={"apiVersion": "infra.example/v1", "kind": "Host", "metadata": {"name": "desk-infra"}},
 )
 UNCORDON = Uncordon(node="node-7", uid="u")
+ENDING = errors.from_status(
+    {"code": 403, "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}, what="create"
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,7 @@ UNCORDON = Uncordon(node="node-7", uid="u")
         (CREATE, errors.NotFound("x"), "ProviderNotFound"),
         (CREATE, errors.Invalid("x"), "ProviderRejected"),
         (CREATE, errors.Forbidden("x"), "Forbidden"),
+        (CREATE, ENDING, "NamespaceTerminating"),
         (UNCORDON, errors.Forbidden("x"), "Forbidden"),
         (UNCORDON, errors.Invalid("x"), "Rejected"),
         (UNCORDON, errors.Unauthorized("x"), "Unauthorized"),
@@ -41,6 +45,7 @@ def test_every_error_has_a_reason_to_compare(action, error, reason):
         (errors.AlreadyExists("x"), "Delete or rename it"),
         (errors.NotFound("no such kind"), "is the provider for infra.example/v1 installed? no such kind"),
         (errors.Invalid("spec.port: must be a number"), "spec.port: must be a number"),
+        (ENDING, "its namespace is being deleted"),
     ],
 )
 def test_a_failed_creation_names_the_object_and_what_to_do(error, advice):
