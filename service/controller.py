@@ -6,6 +6,7 @@ A component of `service.app`: it lives beside the servers, and the process ends 
 import asyncio
 import math
 import socket
+from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
@@ -14,7 +15,7 @@ from typing import Final, NoReturn
 import structlog
 
 from crds import names
-from crds.status import Phase, ScheduledMachineStatus
+from crds.status import Phase
 from service import metrics
 from service.act.events import EventRecorder
 from service.act.perform import Performer
@@ -30,11 +31,9 @@ from service.kube.transport import Call
 from service.kube.workload import Workloads
 from service.leases import Leases, Listener
 from service.observe.freshness import DOUBT_SECONDS
-from service.observe.hosts import host_terms
 from service.observe.observer import Observer
 from service.observe.scopes import Scopes
 from service.observe.strangers import Strangers, asks_back
-from service.observe.subject import Subject
 from service.observe.warmth import Warmth
 from service.observe.watches import READY, Hooks, Watches
 from service.ownership import Ownership, OwnQueue
@@ -96,7 +95,9 @@ class Controller:
         self.watches = Watches(client, discovery, hooks, settings.namespaces)
         self._scopes = Scopes(discovery, settings.policy, shared.cluster_scoped)
         self.workloads = Workloads(client, guard=self.fence.check, observer=_count_call)
-        self.observer = Observer(client, self.watches, self.workloads, settings.policy, shared.clock)
+        self.observer = Observer(
+            client, self.watches, self.workloads, settings.policy, shared.clock, settings.host_identities
+        )
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
         performer = Performer(client, self.observer)
         performer.doubtful = self._may_be_stale
@@ -192,7 +193,8 @@ class Controller:
         self.workloads.on_state = self._workload_changed
         self.workloads.on_restart = _count_restart
         self.observer.on_agent = self.queue.add
-        self.reconciler.on_reported = self._reported
+        self.observer.on_claim = self._wake_rivals
+        self.observer.on_neighbour = self.queue.add
         self.reconciler.shown_shard = self.fence.shown
         self._shared.client.guard_writes(self.fence.check)
         self._shared.cluster_exists = self._cluster_exists
@@ -209,8 +211,7 @@ class Controller:
 
     def _scheduled_changed(self, change: Change) -> None:
         gone = change.happening is Happening.DELETED
-        for term in self.observer.hosts.saw(change.key, None if gone else change.object):
-            self._wake_rivals(change.key, term)
+        self._wake_rivals(change.key, self.observer.hosts.saw(change.key, None if gone else change.object))
         if gone:
             self.queue.discard(change.key)
             self.reconciler.forget(change.key)
@@ -221,10 +222,12 @@ class Controller:
             if not self.fence.owns(change.key):
                 self._warmth.see(change.object)
 
-    def _wake_rivals(self, key: Key, term: str) -> None:
-        """Others who want the same host may have a chance now; not all of them, if it is a crowd."""
-        for rival in islice(self.observer.hosts.claimants(term, self._shared.clock.now(), but=key), RIVALS_WOKEN):
-            self.queue.add(rival)
+    def _wake_rivals(self, key: Key | None, terms: Iterable[str]) -> None:
+        """Others who want the same hosts may have a chance now; not all of them, if it is a crowd."""
+        now = self._shared.clock.now()
+        for term in terms:
+            for rival in islice(self.observer.hosts.claimants(term, now, but=key), RIVALS_WOKEN):
+                self.queue.add(rival)
 
     def _child_changed(self, change: Change) -> None:
         name = change.key.name
@@ -234,9 +237,12 @@ class Controller:
                 self.reconciler.echoes.heard(owner, str(change.version))
 
     def _cluster_changed(self, change: Change) -> None:
-        for key in self.watches.scheduled.keys_by("cluster", change.key.name):
-            if key.namespace == change.key.namespace:
-                self.queue.add(key)
+        named = self.watches.scheduled.keys_by("cluster", change.key.name)
+        keys = [key for key in named if key.namespace == change.key.namespace]
+        for key in keys:
+            self.queue.add(key)
+        # Without a Cluster nobody has a claim to a host.
+        self._wake_rivals(None, self.observer.hosts.reconsider(keys))
 
     def _node_changed(self, cluster: Key, change: Change) -> None:
         users, urgent = self.observer.nodes.users(cluster, change.key.name), asks_back(change)
@@ -248,13 +254,6 @@ class Controller:
     def _workload_changed(self, cluster: Key) -> None:
         for key in self.workloads.holders(cluster):
             self.queue.add(key)
-
-    def _reported(self, subject: Subject, after: ScheduledMachineStatus) -> None:
-        before = subject.status
-        if (before.machine_ref is None) != (after.machine_ref is None) or before.in_schedule != after.in_schedule:
-            left = (before.host_hash,) if before.host_hash else ()
-            for term in {*left, *host_terms(subject.raw)}:
-                self._wake_rivals(subject.key, term)
 
     def _definitions_changed(self, group: str) -> None:
         self._scopes.changed(group)
@@ -286,6 +285,7 @@ class Controller:
             return
         if changed:
             log.info("Cluster API contract changed", contract=self.watches.contract)
+            self.observer.hosts.reconsider(self.watches.scheduled)
             for key in self.watches.scheduled:
                 self.queue.add(key)
 

@@ -62,7 +62,6 @@ class Reconciler:
         self._conflicts = Failures(CONFLICT_PAUSES)
         self.echoes = Echoes(queue.add)
         observer.on_written = lambda key, raw: self.echoes.wrote(key, raw["metadata"]["resourceVersion"])
-        self.on_reported: Callable[[Subject, ScheduledMachineStatus], None] = lambda _subject, _after: None
         self.shown_shard: Callable[[Key], str | None] = lambda _key: None
 
     async def __call__(self, key: Key) -> None:
@@ -161,7 +160,6 @@ class Reconciler:
         if before.phase != after.phase:
             log.info("phase changed", before=before.phase, after=after.phase, reason=plan.reason)
         measure(before, after, plan, outcome, self._clock)
-        self.on_reported(subject, after)
 
     def _remind(self, key: Key, due: datetime | None, priority: int | None = None) -> None:
         if due is not None:

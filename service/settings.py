@@ -8,7 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import AliasChoices, AwareDatetime, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -19,6 +27,7 @@ from crds.providers import (
     ProviderPolicy,
 )
 from service.clock import Clock, SimulatedClock, SystemClock
+from service.decide.hosts import DEFAULT_HOST_IDENTITY, HostIdentities
 from service.sharding import LeaseTimes
 from webhooks.configuration import MUTATING_NAME, VALIDATING_NAME
 
@@ -37,6 +46,11 @@ def _split(given: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+def _identity(text: str) -> str:
+    HostIdentities.parse(text)
+    return text
 
 
 class InvalidSettingsError(ValueError):
@@ -81,6 +95,12 @@ class Settings(BaseSettings):
     )
     refused_kinds: Names = Field(
         DEFAULT_REFUSED_KINDS, description="Kinds refused within those groups; `*` stands for any text."
+    )
+
+    host_identity: Annotated[str, AfterValidator(_identity)] = Field(
+        DEFAULT_HOST_IDENTITY,
+        description="Which fields of an infrastructure spec name a host, `Kind.group: field, field=default; …`; "
+        "two ScheduledMachines never get the same host. Kinds not listed name none.",
     )
 
     controller: bool = Field(default=True, description="Whether to run the controller; without it, only webhooks.")
@@ -192,6 +212,11 @@ class Settings(BaseSettings):
             infrastructure_groups=frozenset(self.infrastructure_groups),
             refused_kinds=self.refused_kinds,
         )
+
+    @property
+    def host_identities(self) -> HostIdentities:
+        """What a host is, by kind."""
+        return HostIdentities.parse(self.host_identity)
 
     @property
     def certificate_names(self) -> tuple[str, ...]:

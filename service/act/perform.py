@@ -221,7 +221,7 @@ class Performer:
         client = self._observer.workload_client(subject)
         match action:
             case Cordon(node=node, uid=uid, resource_version=version):
-                await self._write_node(client, subject, node, _cordon(uid, version))
+                await self._write_node(client, subject, node, _cordon(subject.me.uid, uid, version))
             case Uncordon(node=node, uid=uid):
                 await self._write_node(client, subject, node, _uncordon(uid))
             case ApplyTaints():
@@ -249,7 +249,6 @@ class Performer:
 
     async def _apply_taints(self, client: Client, subject: Subject, action: ApplyTaints) -> None:
         """The list is atomic, so the whole of it is applied, on condition that nobody wrote meanwhile."""
-        note = taints.write_note(action.owned)
         body = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -257,7 +256,7 @@ class Performer:
                 "name": action.node,
                 "uid": action.uid,  # without it, a Node that is gone would be made anew
                 "resourceVersion": action.resource_version,
-                "annotations": {names.ANNOTATION_APPLIED_TAINTS: note},
+                "annotations": {names.ANNOTATION_APPLIED_TAINTS: action.note},
             },
             "spec": {"taints": [taints.to_json(taint) for taint in action.taints]},
         }
@@ -275,8 +274,8 @@ def _outdated(found: Child, action: Create) -> bool:
     return action.role is not Role.MACHINE and not manifests.made_from(found, action.manifest)
 
 
-def _cordon(uid: str, version: str) -> dict[str, Any]:
-    annotations = {names.ANNOTATION_CORDONED: "true"}
+def _cordon(by: str, uid: str, version: str) -> dict[str, Any]:
+    annotations = {names.ANNOTATION_CORDONED: by}
     metadata = {"uid": uid, "resourceVersion": version, "annotations": annotations}
     return {"metadata": metadata, "spec": {"unschedulable": True}}
 

@@ -74,7 +74,7 @@ async def _cordoned(observer: Observer, subject: Subject, action: ForceDrain) ->
 
 async def _cordon(observer: Observer, subject: Subject, node: Node) -> None:
     """Or what replaces the deleted pods would be put on the same Node, which is the emptiest then."""
-    metadata = {"uid": node.uid, "annotations": {names.ANNOTATION_CORDONED: "true"}}
+    metadata = {"uid": node.uid, "annotations": {names.ANNOTATION_CORDONED: subject.me.uid}}
     body = {"metadata": metadata, "spec": {"unschedulable": True}}
     try:
         raw = await observer.workload_client(subject).patch(NODES, node.name, body)

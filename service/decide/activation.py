@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
@@ -16,7 +15,7 @@ from service.decide.removal import plan_of, remove, uncordon
 from service.decide.replacement import replacement
 from service.decide.sight import doubt, incomplete, lasting
 from service.decide.situation import Situation
-from service.decide.taints import TaintPlan, owned_taints, plan_taints, read_note
+from service.decide.taints import TaintPlan, noted_taints, owned_taints, plan_taints, write_note
 from service.decide.world import Failure, Node, Role, Taint, World
 
 WAITING: Final = "WaitingForPreviousMachine"
@@ -131,7 +130,8 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     taints = plan_of_taints(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
         node = s.world.node
-        actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, taints.owned))
+        note = write_note(s.world.me.uid, taints.owned, node, s.world.neighbours)
+        actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, note))
     # Last: it gives the Node a new version, and taints are written only to the version that was seen.
     actions = (*actions, *uncordon(s.world))
     failure = machine_failure(s.world)
@@ -198,13 +198,12 @@ def plan_of_taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None
     if node is None or not node.ready or not node_is_ours(world):
         return None
     wanted = (Taint(taint.key, taint.effect.value, taint.value or "") for taint in spec.node_taints)
-    return plan_taints(wanted, owned_taints(world.status, node), node)
+    return plan_taints(wanted, owned_taints(world.status, node, world.neighbours), node)
 
 
 def _must_write(taints: TaintPlan, world: World) -> bool:
     assert world.node is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    noted = read_note(world.node.annotations.get(names.ANNOTATION_APPLIED_TAINTS))
-    return taints.changed or set(noted) != set(taints.owned)
+    return taints.changed or set(noted_taints(world.node, world.neighbours)) != set(taints.owned)
 
 
 def boundary(s: Situation) -> datetime | None:

@@ -177,12 +177,12 @@ def _up_to_date(a: Account) -> Told | None:
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
         message = "bootstrapSpec or infrastructureSpec was edited; the edit applies when the next Machine is created."
         return Told("UpToDate", "False", "AppliesAtNextCreation", message)
-    changed = [
-        *manifests.changed_by_others(spec.bootstrap_spec, a.s.world.bootstrap),
-        *manifests.changed_by_others(spec.infrastructure_spec, a.s.world.infrastructure),
-    ]
-    if changed:
-        return Told("UpToDate", "False", "ProviderSpecChanged", f"Changed by somebody else: {', '.join(changed[:10])}.")
+    changes = a.s.world.spec_changes
+    if changes is None:
+        return next((_told(c) for c in a.s.world.status.conditions if c.type == "UpToDate"), None)
+    if changes:
+        listed = ", ".join(str(change) for change in changes[:10])
+        return Told("UpToDate", "False", "ProviderSpecChanged", f"Changed since the operator created it: {listed}.")
     return Told("UpToDate", "True", "UpToDate", "The Machine was made from the current specs.")
 
 

@@ -27,19 +27,15 @@ def child_name(owner: str, role: Role) -> str:
 
 def spec_hash(spec: ScheduledMachineSpec) -> str:
     """Tells whether a Machine was made from these provider specs."""
-    return _digest([_envelope(spec.bootstrap_spec), _envelope(spec.infrastructure_spec)])
-
-
-def host_hash(api_version: str, kind: str, spec: Any) -> str:
-    """Equal for two infrastructure specs that name the same host, in whatever version of the kind."""
-    return _digest([api_version.partition("/")[0], kind, spec])
+    return digest([_envelope(spec.bootstrap_spec), _envelope(spec.infrastructure_spec)])
 
 
 def _envelope(provider: ProviderSpec) -> list[Any]:
     return [provider.api_version, provider.kind, provider.spec]
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """A short text that is the same for equal values."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
@@ -82,7 +78,7 @@ def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me
             "name": child_name(me.name, role),
             "namespace": me.namespace,
             "labels": owned_labels(spec, me),
-            "annotations": {names.ANNOTATION_SPEC_HASH: _digest(_envelope(provider))},
+            "annotations": {names.ANNOTATION_SPEC_HASH: digest(_envelope(provider))},
             "ownerReferences": [_owned_by(me, controller=False)],
         },
         "spec": provider.spec,
@@ -207,19 +203,3 @@ def _patch(child: Child, body: dict[str, Any]) -> Patch | None:
         why=", ".join([*metadata, *(("timeouts",) if "spec" in body else ())]),
         resource_version=child.resource_version if "ownerReferences" in metadata else None,
     )
-
-
-def changed_by_others(provider: ProviderSpec, child: Child | None) -> tuple[str, ...]:
-    """Paths in a child's spec whose values are no longer those that were passed through."""
-    return tuple(_differences(provider.spec, child.spec, "spec")) if child and child.ours else ()
-
-
-def _differences(wanted: Any, there: Any, path: str) -> list[str]:
-    if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
-        pairs = enumerate(zip(wanted, there, strict=True))
-        return [found for i, (one, other) in pairs for found in _differences(one, other, f"{path}[{i}]")]
-    if not isinstance(wanted, Mapping) or not isinstance(there, Mapping):
-        return [] if wanted == there else [path]
-    # What the provider's schema pruned is absent, not changed.
-    shared = (key for key in wanted if key in there)
-    return [found for key in shared for found in _differences(wanted[key], there[key], f"{path}.{key}")]

@@ -96,7 +96,8 @@ class ApplyTaints:
     uid: str
     resource_version: str
     taints: tuple[Taint, ...]
-    owned: tuple[Taint, ...]
+    note: str
+    """Which of them are ours, for the Node's annotation."""
 
 
 @dataclass(frozen=True, slots=True)

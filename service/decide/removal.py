@@ -180,9 +180,14 @@ def _cordon(world: World) -> tuple[Action, ...]:
 
 
 def uncordon(world: World) -> tuple[Action, ...]:
-    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before."""
+    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before.
+
+    A cordon of another ScheduledMachine that is on the same Node now is left to that one.
+    """
     node = world.node
     if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
+        return ()
+    if node.annotations[names.ANNOTATION_CORDONED] in world.neighbours:
         return ()
     return (Uncordon(node=node.name, uid=node.uid),)
 

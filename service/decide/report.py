@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
 
-from crds import names
 from crds.fields import TAINTS_MAX
 from crds.status import (
     AppliedTaint,
@@ -19,8 +18,8 @@ from crds.status import (
     ScheduledMachineStatus,
 )
 from crds.text import one_line
-from service.decide import manifests
 from service.decide.conditions import conditions
+from service.decide.hosts import recorded
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_phase, node_is_ours
 from service.decide.plan import (
@@ -224,15 +223,11 @@ def _provider_id(world: World) -> str | None:
 
 def _host(s: Situation) -> str | None:
     """The host that the Machine was made for: by now the spec may name another, and this one is still in use."""
-    world, spec = s.world, s.intent.spec
-    known = None if world.all_gone else world.status.host_hash
+    world = s.world
+    known = None if world.all_gone else recorded(world.status.host_hash)
     if world.our_machine is None or (known and not is_new(world)):
         return known
-    made_from = world.our_machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
-    if spec is None or made_from != manifests.spec_hash(spec):
-        return None
-    provider = spec.infrastructure_spec
-    return manifests.host_hash(provider.api_version, provider.kind, provider.spec)
+    return world.host
 
 
 def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, ...]:
@@ -244,7 +239,7 @@ def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, 
         return _as_status(plan.taints.owned)
     if world.node is None or not node_is_ours(world):
         return world.status.applied_node_taints
-    return _as_status(owned_taints(world.status, world.node))
+    return _as_status(owned_taints(world.status, world.node, world.neighbours))
 
 
 def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:

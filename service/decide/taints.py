@@ -4,7 +4,7 @@ We own exactly what we applied before. A taint of the same identity that is not 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -70,9 +70,9 @@ def _taken(there: Taint | None, ours: Taint | None, wanted: Taint) -> bool:
     return ours is None or there.value not in (ours.value, wanted.value)
 
 
-def owned_taints(status: ScheduledMachineStatus, node: Node) -> tuple[Taint, ...]:
+def owned_taints(status: ScheduledMachineStatus, node: Node, neighbours: Container[str] = ()) -> tuple[Taint, ...]:
     """What we applied to this Node: as the status says, and the Node's own note where a crash kept it out of there."""
-    noted = read_note(node.annotations.get(names.ANNOTATION_APPLIED_TAINTS))
+    noted = noted_taints(node, neighbours)
     known = status.node_ref.uid if status.node_ref else None
     # Under a new uid the Node registered again: what the status lists was on the one before.
     applied = status.applied_node_taints if known in (None, node.uid) else ()
@@ -81,12 +81,27 @@ def owned_taints(status: ScheduledMachineStatus, node: Node) -> tuple[Taint, ...
     return tuple(merged.values())
 
 
-def read_note(text: str | None) -> tuple[Taint, ...]:
-    """The taints listed in the Node's annotation; whoever writes to Nodes may have put anything there."""
+def noted_taints(node: Node, neighbours: Container[str] = ()) -> tuple[Taint, ...]:
+    """What the Node's own note lists as ours: all but what a neighbour applied, by the uids of those.
+
+    What an owner left behind that is gone is ours: it may have been this machine's before it was restored.
+    """
+    listed = (taints for owner, taints in _note(node).items() if owner not in neighbours)
+    return tuple({taint.identity: taint for taints in listed for taint in taints}.values())
+
+
+def _note(node: Node) -> dict[str, tuple[Taint, ...]]:
+    """The taints listed in the Node's annotation, by owner; anything may stand there."""
     try:
-        listed = json.loads(text or "[]")
+        listed = json.loads(node.annotations.get(names.ANNOTATION_APPLIED_TAINTS) or "{}")
     except (ValueError, TypeError, RecursionError):
-        return ()
+        return {}
+    if isinstance(listed, list):
+        return {"": _read(listed)}  # earlier versions did not note the owner
+    return {owner: _read(taints) for owner, taints in listed.items()} if isinstance(listed, dict) else {}
+
+
+def _read(listed: Any) -> tuple[Taint, ...]:
     found = (_noted(one) for one in listed) if isinstance(listed, list) else ()
     return tuple(taint for taint in found if taint is not None)
 
@@ -100,9 +115,11 @@ def _noted(entry: Any) -> Taint | None:
     return Taint(taint.key, taint.effect.value, taint.value or "")
 
 
-def write_note(taints: Iterable[Taint]) -> str:
-    """The annotation's text, stable for equal sets."""
-    return json.dumps([to_json(taint) for taint in sorted(taints)], separators=(",", ":"))
+def write_note(owner: str, taints: Iterable[Taint], node: Node, neighbours: Container[str] = ()) -> str:
+    """The annotation's text, stable for equal sets; what it lists for neighbours stays."""
+    theirs = {uid: listed for uid, listed in _note(node).items() if uid in neighbours}
+    noted = {uid: [to_json(taint) for taint in sorted(listed)] for uid, listed in {**theirs, owner: taints}.items()}
+    return json.dumps(noted, separators=(",", ":"), sort_keys=True)
 
 
 def to_json(taint: Taint) -> dict[str, str]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from crds.status import ScheduledMachineStatus
+from service.decide.drift import SpecChange
 
 
 class Role(StrEnum):
@@ -50,6 +51,7 @@ class Child:
     owners: tuple[Owner, ...]
     spec: Mapping[str, Any]
     resource_version: str = ""
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -199,7 +201,13 @@ class World:
     workload: Workload | None = None
     node: Node | None = None
     pods: tuple[Pod, ...] | None = None
+    neighbours: frozenset[str] = frozenset()
+    """Uids of other ScheduledMachines whose Machines have the same providerID, and so the same Node."""
+    host: str | None = None
+    """What the host of our Machine is known by, or of the one that would be created now."""
     host_conflict: HostConflict | None = None
+    spec_changes: tuple[SpecChange, ...] | None = ()
+    """What others changed in our provider objects; None if that cannot be told at present."""
     reclaim_agent: ReclaimAgent | None = None
     rival: str | None = None
     """A Machine that we own under a name that we do not give: another operator made it for the same host."""

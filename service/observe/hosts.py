@@ -3,40 +3,55 @@
 However many name the same host, as when somebody stores ten thousand copies of one manifest, an answer is cheap.
 """
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
 
+from service.decide.hosts import HostIdentities, recorded
 from service.decide.intent import Intent
-from service.decide.manifests import host_hash
+from service.observe.line import NEVER, Claim, Entry, Line, Rank
 from service.runtime.key import Key
 
 Raw = dict[str, Any]
-Rank = tuple[bool, str, str]
-"""Who has a Machine comes first, then who was there first."""
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-def host_terms(raw: Raw) -> Iterable[str]:
-    """What a host is known by: what the infrastructure spec says or said of it, and the ID of one that runs."""
-    spec, status = raw.get("spec"), raw.get("status")
-    infrastructure = spec.get("infrastructureSpec") if isinstance(spec, dict) else None
-    if isinstance(infrastructure, dict):
-        yield host_hash(
-            str(infrastructure.get("apiVersion")), str(infrastructure.get("kind")), infrastructure.get("spec")
-        )
-    for known in ("hostHash", "providerID"):
-        term = status.get(known) if isinstance(status, dict) else None
-        if isinstance(term, str):
-            yield term
+def named_host(identities: HostIdentities, raw: Raw) -> str | None:
+    """What the host is known by that an object's infrastructure spec names."""
+    infrastructure = _mapping(_mapping(raw, "spec"), "infrastructureSpec")
+    api_version, kind = str(infrastructure.get("apiVersion")), str(infrastructure.get("kind"))
+    return identities.of(api_version, kind, infrastructure.get("spec"))
+
+
+def provider_term(cluster: Key, provider_id: str) -> str:
+    """What a host that runs is known by besides: an ID that its provider gave, unique in one Cluster only."""
+    return f"{cluster.namespace}/{cluster.name}/{provider_id}"
+
+
+def host_terms(identities: HostIdentities, raw: Raw) -> Iterable[str]:
+    """What an object's host is known by: where it has a Machine, the host of that, whatever its spec says by now."""
+    status, cluster = _mapping(raw, "status"), cluster_of(raw)
+    has_machine = bool(status.get("machineRef"))
+    known = recorded(_text(status.get("hostHash"))) if has_machine else None
+    host = known or named_host(identities, raw)
+    if host is not None:
+        yield host
+    provider_id = _text(status.get("providerID"))
+    if has_machine and provider_id and cluster is not None:
+        yield provider_term(cluster, provider_id)
+
+
+def cluster_of(raw: Raw) -> Key | None:
+    """The Cluster that an object names."""
+    name = _text(_mapping(raw, "spec").get("clusterName"))
+    return Key(raw["metadata"].get("namespace", ""), name) if name else None
 
 
 def rank_of(raw: Raw) -> Rank:
     """Where an object stands among those that name the same host."""
-    metadata, status = raw["metadata"], raw.get("status")
-    has_machine = isinstance(status, dict) and bool(status.get("machineRef"))
+    metadata = raw["metadata"]
+    has_machine = bool(_mapping(raw, "status").get("machineRef"))
     return not has_machine, metadata.get("creationTimestamp", ""), metadata["uid"]
 
 
@@ -44,6 +59,15 @@ def wants_machines(raw: Raw, intent: Intent) -> bool:
     """Whether an object is to have a machine while its window is open."""
     governed = intent.spec is not None and intent.enabled and not intent.kill_switch
     return governed and "deletionTimestamp" not in raw["metadata"]
+
+
+def _mapping(raw: Raw, name: str) -> Raw:
+    found = raw.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,86 +80,103 @@ class _Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """Whether an object wants a machine, and the span of time for which that is known."""
+class Sources:
+    """Where claims are looked up: an object, its intent, and whether a Cluster takes Machines."""
 
-    since: datetime
-    until: datetime
-    holds: bool
+    get: Callable[[Key], Raw | None]
+    read: Callable[[Raw], Intent]
+    takes_machines: Callable[[Key], bool]
 
 
 class Hosts:
-    """Who stands in line for which host. `get` and `read` give an object and its intent, where a line is looked at."""
+    """Who stands in line for which host. Only those count that have a Machine or could create one now."""
 
-    def __init__(self, get: Callable[[Key], Raw | None], read: Callable[[Raw], Intent]) -> None:
-        self._get = get
-        self._read = read
+    def __init__(self, identities: HostIdentities, sources: Sources) -> None:
+        self._identities = identities
+        self._sources = sources
         self._standings: dict[Key, _Standing] = {}
-        self._lines: dict[str, list[tuple[Rank, Key]]] = {}
-        self._wishes: dict[Key, _Wish] = {}
+        self._lines: dict[str, Line] = {}
+        self._claims: dict[Key, Claim] = {}
 
     def saw(self, key: Key, raw: Raw | None) -> tuple[str, ...]:
         """Takes in an object as it is now, None if it is gone; the hosts whose lines it changed."""
-        standing = _standing(raw) if raw is not None else None
+        standing = self._standing(raw) if raw is not None else None
         known = self._standings.get(key)
         if standing == known:
             return ()
-        self._wishes.pop(key, None)
+        self._claims.pop(key, None)
         if known is not None:
             self._leave(key, known)
         if standing is not None:
             self._standings[key] = standing
             for term in standing.terms:
-                insort(self._lines.setdefault(term, []), (standing.rank, key))
+                self._lines.setdefault(term, Line()).enter((standing.rank, key))
         return tuple({*(known.terms if known else ()), *(standing.terms if standing else ())})
+
+    def reconsider(self, keys: Iterable[Key]) -> set[str]:
+        """The Cluster of these objects changed, and with it perhaps who could create a Machine; the hosts they name."""
+        touched: set[str] = set()
+        for key in keys:
+            standing = self._standings.get(key)
+            if standing is None:
+                continue
+            self._claims.pop(key, None)
+            for term in standing.terms:
+                self._lines[term].touch((standing.rank, key))
+            touched.update(standing.terms)
+        return touched
 
     def better(self, key: Key, mine: Rank, terms: Iterable[str], now: datetime) -> Key | None:
         """The one whose claim to one of these hosts goes before ours."""
         for term in terms:
-            for rank, other in self._lines.get(term, ()):
-                if rank >= mine:
-                    break
-                if other != key and self._claims(rank, other, now):
-                    return other
+            line = self._lines.get(term)
+            first = line.first(self._judge, now) if line is not None else None
+            if first is not None and first[0] < mine and first[1] != key:
+                return first[1]
         return None
 
-    def claimants(self, term: str, now: datetime, but: Key) -> Iterator[Key]:
-        """Others who want the host, best claim first."""
-        for rank, other in self._lines.get(term, ()):
-            if other != but and self._claims(rank, other, now):
-                yield other
+    def sharing(self, key: Key, term: str) -> frozenset[str]:
+        """Uids of the others that have a Machine on a host."""
+        line = self._lines.get(term)
+        held = takewhile(lambda entry: not entry[0][0], line.entries) if line is not None else ()
+        return frozenset(uid for (_, _, uid), other in held if other != key)
+
+    def claimants(self, term: str, now: datetime, but: Key | None = None) -> Iterator[Key]:
+        """Others who want the host, best claim first; of a crowd only some, but always the best."""
+        line = self._lines.get(term)
+        found = line.counting(self._judge, now) if line is not None else ()
+        return (key for _rank, key in found if key != but)
 
     def _leave(self, key: Key, known: _Standing) -> None:
         del self._standings[key]
         for term in known.terms:
             line = self._lines[term]
-            del line[bisect_left(line, (known.rank, key))]
-            if not line:
+            line.leave((known.rank, key))
+            if not line.entries:
                 del self._lines[term]
 
-    def _claims(self, rank: Rank, key: Key, now: datetime) -> bool:
-        without_machine = rank[0]
-        return not without_machine or self._wants(key, now)
+    def _judge(self, entry: Entry, now: datetime) -> Claim:
+        (without_machine, *_), key = entry
+        if not without_machine:
+            return Claim(now, NEVER, counts=True)
+        claim = self._claims.get(key)
+        if claim is None or not claim.since <= now < claim.until:
+            claim = self._claims[key] = self._claim(key, now)
+        return claim
 
-    def _wants(self, key: Key, now: datetime) -> bool:
-        wish = self._wishes.get(key)
-        if wish is None or not wish.since <= now < wish.until:
-            wish = self._wishes[key] = self._wish(key, now)
-        return wish.holds
-
-    def _wish(self, key: Key, now: datetime) -> _Wish:
-        raw = self._get(key)
-        if raw is None:
-            return _Wish(now, _NEVER, holds=False)
-        intent = self._read(raw)
+    def _claim(self, key: Key, now: datetime) -> Claim:
+        raw = self._sources.get(key)
+        cluster = cluster_of(raw) if raw is not None else None
+        if raw is None or cluster is None or not self._sources.takes_machines(cluster):
+            return Claim(now, NEVER, counts=False)
+        intent = self._sources.read(raw)
         if not wants_machines(raw, intent):
-            return _Wish(now, _NEVER, holds=False)
-        return _Wish(now, intent.next_boundary(now) or _NEVER, intent.covers(now))
+            return Claim(now, NEVER, counts=False)
+        return Claim(now, intent.next_boundary(now) or NEVER, intent.covers(now))
 
-
-def _standing(raw: Raw) -> _Standing:
-    metadata = raw["metadata"]
-    status = raw.get("status")
-    scheduled = status.get("inSchedule") if isinstance(status, dict) else None
-    edition = (metadata.get("generation"), "deletionTimestamp" in metadata, scheduled)
-    return _Standing(tuple(dict.fromkeys(host_terms(raw))), rank_of(raw), edition)
+    def _standing(self, raw: Raw) -> _Standing:
+        metadata = raw["metadata"]
+        edition = (
+            metadata.get("generation"), "deletionTimestamp" in metadata, _mapping(raw, "status").get("inSchedule")
+        )  # fmt: skip
+        return _Standing(tuple(dict.fromkeys(host_terms(self._identities, raw))), rank_of(raw), edition)

@@ -15,6 +15,7 @@ from crds.providers import ProviderPolicy
 from service.clock import Clock
 from service.decide import contracts, equipment
 from service.decide.drain import PODS_NOT_LISTED
+from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
@@ -28,7 +29,8 @@ from service.kube.workload import Workloads, WorkloadUnreachable
 from service.observe import freshness, hosts, kinds, views
 from service.observe.agents import AgentSight
 from service.observe.authors import who_enabled
-from service.observe.hosts import Hosts
+from service.observe.drifts import Drifts
+from service.observe.hosts import Hosts, Sources
 from service.observe.nodes import NodeIndex
 from service.observe.subject import Subject
 from service.observe.watches import Capi, Watches
@@ -46,7 +48,13 @@ class Observer:
     """Observes through the watches; also takes in what our own writes changed."""
 
     def __init__(
-        self, client: Client, watches: Watches, workloads: Workloads, policy: ProviderPolicy, clock: Clock
+        self,
+        client: Client,
+        watches: Watches,
+        workloads: Workloads,
+        policy: ProviderPolicy,
+        clock: Clock,
+        identities: HostIdentities = DEFAULT_IDENTITIES,
     ) -> None:
         self._client = client
         self._watches = watches
@@ -54,11 +62,17 @@ class Observer:
         self._policy = policy
         self._clock = clock
         self.nodes = NodeIndex()
-        self.hosts = Hosts(watches.scheduled.get, self._read)
+        self._identities = identities
+        self.hosts = Hosts(identities, Sources(watches.scheduled.get, self._read, self._takes_machines))
+        self._drifts = Drifts(client, self.resolve)
         self.agents = AgentSight(self._agent_changed)
         self._with_agents: set[Key] = set()
         self.on_agent: Callable[[Key], None] = lambda _key: None
         """Told whose reclaim agent changed."""
+        self.on_claim: Callable[[Key, tuple[str, ...]], None] = lambda _key, _terms: None
+        """Called with an object that we wrote or asked for, and the hosts to which its claim changed by that."""
+        self.on_neighbour: Callable[[Key], None] = lambda _key: None
+        """Called with each other object on a Node that we wrote: its watch takes our write for an echo."""
         self.on_written: Callable[[Key, Raw], None] = lambda _key, _raw: None
         """Told for whom an object was written, and what the API server answered."""
 
@@ -86,7 +100,9 @@ class Observer:
         world = await self._with_node(subject, world)
         if wants_author(subject.intent, subject.status, self._clock.now()):
             world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
-        return replace(world, host_conflict=self._host_conflict(subject, world))
+        host = host_of(self._identities, subject.intent.spec, world)
+        changes = await self._drifts.look(subject, world)
+        return replace(world, host=host, host_conflict=self._host_conflict(subject, world), spec_changes=changes)
 
     # Children
 
@@ -184,7 +200,7 @@ class Observer:
 
     def _wrote(self, subject: Subject, raw: Raw) -> None:
         self._watches.scheduled.absorb(raw)
-        self.hosts.saw(subject.key, self._watches.scheduled.get(subject.key))
+        self._claimed(subject.key)
         self.on_written(subject.key, raw)
         subject.raw = raw
 
@@ -216,8 +232,14 @@ class Observer:
         """Whether the ScheduledMachine is still as it was read; asks the API server."""
         scheduled = self._watches.scheduled
         current = await freshness.is_current(self._client, scheduled, subject.key, subject.raw)
-        self.hosts.saw(subject.key, scheduled.get(subject.key))
+        self._claimed(subject.key)
         return current
+
+    def _claimed(self, key: Key) -> None:
+        """Others may have a better claim to a host now, or none any more."""
+        terms = self.hosts.saw(key, self._watches.scheduled.get(key))
+        if terms:
+            self.on_claim(key, terms)
 
     # Cluster, host and Node
 
@@ -228,14 +250,23 @@ class Observer:
         return views.cluster(raw) if raw is not None else None
 
     def _host_conflict(self, subject: Subject, world: World) -> HostConflict | None:
-        now = self._clock.now()
-        terms = list(hosts.host_terms(subject.raw))
-        if world.our_machine is not None:
-            terms = [world.our_machine.provider_id] if world.our_machine.provider_id else []
-        elif not (hosts.wants_machines(subject.raw, subject.intent) and subject.intent.covers(now)):
+        term = _provider_term(subject, world) if world.our_machine is not None else self._wanted_host(subject, world)
+        if term is None:
             return None
-        other = self.hosts.better(subject.key, hosts.rank_of(subject.raw), terms, now)
+        other = self.hosts.better(subject.key, hosts.rank_of(subject.raw), (term,), self._clock.now())
         return HostConflict(namespace=other.namespace, name=other.name) if other else None
+
+    def _wanted_host(self, subject: Subject, world: World) -> str | None:
+        """The host of the Machine that could be created now."""
+        wanted = hosts.wants_machines(subject.raw, subject.intent) and subject.intent.covers(self._clock.now())
+        if not wanted or world.cluster is None or world.cluster.deleting:
+            return None
+        return hosts.named_host(self._identities, subject.raw)
+
+    def _takes_machines(self, cluster: Key) -> bool:
+        clusters = self._watches.clusters
+        raw = clusters.get(cluster) if clusters is not None else None
+        return raw is not None and not views.cluster(raw).deleting
 
     async def _with_node(self, subject: Subject, world: World) -> World:
         """The Node, and whether its cluster can be reached; asked for as soon as there is a host that may join."""
@@ -250,7 +281,9 @@ class Observer:
             return world  # its first answer wakes us
         state = Workload(workload.state.reachable, workload.state.reason, workload.state.message)
         raw = workload.nodes.get(Key("", name)) if state.reachable and name else None
-        world = replace(world, workload=state, node=views.node(raw) if raw is not None else None)
+        term = _provider_term(subject, world)
+        neighbours = self.hosts.sharing(subject.key, term) if term and raw is not None else frozenset()
+        world = replace(world, workload=state, node=views.node(raw) if raw is not None else None, neighbours=neighbours)
         return await self._with_agent(subject, await self._with_pods(subject, world))
 
     async def _with_agent(self, subject: Subject, world: World) -> World:
@@ -289,7 +322,10 @@ class Observer:
 
     def absorb_node(self, subject: Subject, raw: Raw) -> None:
         """Takes in the answer to a write of ours to a Node."""
-        self._held(subject).nodes.absorb(raw)
+        if subject.cluster is None or not self._held(subject).nodes.absorb(raw):
+            return
+        for other in self.nodes.users(subject.cluster, raw["metadata"]["name"]) - {subject.key}:
+            self.on_neighbour(other)
 
     def _held(self, subject: Subject) -> Connection:
         if subject.cluster is None:
@@ -327,6 +363,14 @@ async def _pods_on(client: Client, node: str) -> tuple[Pod, ...]:
         if more is None:
             return tuple(found)
     raise Unavailable(f"the list of the pods on Node {node} does not end")
+
+
+def _provider_term(subject: Subject, world: World) -> str | None:
+    """What the host of our Machine is known by in its Cluster."""
+    machine = world.our_machine
+    if machine is None or machine.provider_id is None or subject.cluster is None:
+        return None
+    return hosts.provider_term(subject.cluster, machine.provider_id)
 
 
 def _node_name(world: World) -> str | None:

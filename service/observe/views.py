@@ -50,6 +50,7 @@ def child(role: Role, kind: tuple[str, str], raw: Raw, me: Identity, status: Sch
         owners=owners,
         spec=raw.get("spec") or {},
         resource_version=metadata.get("resourceVersion", ""),
+        generation=metadata.get("generation") or 0,
     )
 
 

@@ -101,11 +101,10 @@ class Informer:
         cache = self._cache(key.namespace)
         return cache.version(key) if cache else None
 
-    def absorb(self, raw: dict[str, Any], *, notify: bool = False) -> None:
-        """Takes in the answer to a request of ours; `notify` if it may tell of what others did."""
+    def absorb(self, raw: dict[str, Any], *, notify: bool = False) -> bool:
+        """Takes in the answer to a request of ours; `notify` if it may tell of what others did. Whether it was news."""
         cache = self._cache(raw["metadata"].get("namespace", ""))
-        if cache is not None:
-            cache.absorb(raw, notify=notify)
+        return cache is not None and cache.absorb(raw, notify=notify)
 
     def absorb_deletion(self, key: Key, uid: str) -> None:
         """Takes in that an object is gone for good."""

@@ -225,7 +225,7 @@ async def test_a_cordon_left_over_from_a_controller_that_died_is_undone_when_the
         op.clock.move_to(SIX)
         await op.phase("worker", "ShuttingDown", "Draining")
     left = await workload.until_node(node, lambda raw: raw["spec"].get("unschedulable"))
-    assert left["metadata"]["annotations"][names.ANNOTATION_CORDONED] == "true"
+    assert left["metadata"]["annotations"][names.ANNOTATION_CORDONED]
     await workload.client.delete(NODES, node)
 
     async with operating(management, namespace, MONDAY_NINE) as op:

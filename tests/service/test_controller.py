@@ -1,5 +1,6 @@
 """A controller that was put together and not started: what it tells of itself, and what a failed pass leads to."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,9 +9,12 @@ from service import metrics
 from service.app import Shared
 from service.clock import ManualClock
 from service.controller import Controller
+from service.decide.world import Contract
 from service.fence import Fence, NotOursError
 from service.kube.client import Client
 from service.kube.errors import Unavailable
+from service.observe.watches import Capi
+from service.runtime.cache import Change, Happening
 from service.runtime.key import Key
 from service.settings import Settings
 from service.sharding import Shard, shard_number
@@ -20,6 +24,8 @@ from tests.service.decide.builders import MORNING
 FIRST, SECOND = Shard(0, 2), Shard(1, 2)
 KEYS = [Key("team", f"desk-{number}") for number in range(20)]
 OURS = [key for key in KEYS if shard_number(key.namespace, key.name, 2) == FIRST.number]
+CLUSTER = Key("team", "prod")
+CLUSTERS = {CLUSTER: {"metadata": {"namespace": "team", "name": "prod", "uid": "c"}}}
 
 
 @pytest.fixture
@@ -30,13 +36,18 @@ def controller() -> Controller:
     fence = Fence(2, lambda: 0.0)
     made = Controller(Shared(settings=settings, client=client, clock=ManualClock(MORNING)), fence)
     fence.extend(FIRST, 60.0)
+    clusters = SimpleNamespace(get=CLUSTERS.get)
+    made.watches.capi = Capi(Contract.V1BETA2, machines=clusters, clusters=clusters)
     return made
 
 
-def hears_of(controller: Controller, *keys: Key, version: int = 1, **status: Any) -> None:
+def hears_of(
+    controller: Controller, *keys: Key, version: int = 1, cluster: dict[Key, str] | None = None, **status: Any
+) -> None:
     """All of them want the same host."""
     for key in keys:
-        raw = builders.stored(builders.raw_spec()) | {"status": status}
+        spec = builders.raw_spec(clusterName=(cluster or {}).get(key, CLUSTER.name))
+        raw = builders.stored(spec) | {"status": status}
         raw["metadata"] |= {"name": key.name, "resourceVersion": str(version), "uid": key.name}
         controller.watches.scheduled.absorb(raw, notify=True)
 
@@ -87,6 +98,29 @@ def test_who_waits_for_a_host_is_woken_when_it_becomes_free_though_another_repli
     controller.queue.done(mine)
     hears_of(controller, theirs, version=2)
     assert controller.queue.take() == mine
+
+
+def test_who_waits_for_a_host_is_woken_when_the_cluster_of_the_one_before_goes(controller):
+    older, newer = OURS[:2]
+    hears_of(controller, older, newer, cluster={older: "other"})
+    for _ in range(2):
+        controller.queue.done(controller.queue.take())
+    controller._cluster_changed(Change(Happening.DELETED, Key("team", "other"), {}, 7))
+    assert {controller.queue.take(), controller.queue.take()} == {older, newer}
+
+
+def test_a_write_to_a_node_wakes_the_others_on_it(controller):
+    one, two = OURS[:2]
+    for key in (one, two):
+        controller.observer.nodes.put(key, CLUSTER, "node-7")
+    subject = SimpleNamespace(key=one, cluster=CLUSTER)
+    news = [True, False]
+    controller.observer._held = lambda _: SimpleNamespace(nodes=SimpleNamespace(absorb=lambda _: news.pop(0)))
+    controller.observer.absorb_node(subject, {"metadata": {"name": "node-7"}})
+    assert controller.queue.take() == two
+    controller.queue.done(two)
+    controller.observer.absorb_node(subject, {"metadata": {"name": "node-7"}})
+    assert controller.queue.take() is None
 
 
 # What comes of a pass that failed

@@ -93,6 +93,17 @@ app.kubernetes.io/component: check
 {{- if ne (toString (dig "leases" true .Values.settings)) "false" }}true{{ end }}
 {{- end }}
 
+{{- /* One kind after the other; `null` takes one off the list. */}}
+{{- define "5spot.hostIdentity" -}}
+{{- $entries := list }}
+{{- range $kind, $fields := .Values.providers.hostIdentity }}
+{{- if $fields }}
+{{- $entries = append $entries (printf "%s: %s" $kind $fields) }}
+{{- end }}
+{{- end }}
+{{- join "; " $entries }}
+{{- end }}
+
 {{- /* Settings of `5spot run`, as environment variables. */}}
 {{- define "5spot.env" -}}
 - name: POD_NAMESPACE
@@ -111,6 +122,8 @@ app.kubernetes.io/component: check
   value: {{ join "," .Values.providers.infrastructureGroups | quote }}
 - name: FIVESPOT_REFUSED_KINDS
   value: {{ join "," .Values.providers.refusedKinds | quote }}
+- name: FIVESPOT_HOST_IDENTITY
+  value: {{ include "5spot.hostIdentity" . | quote }}
 - name: FIVESPOT_WEBHOOKS
   value: {{ .Values.webhooks.enabled | quote }}
 {{- if include "5spot.selfManaged" . }}

@@ -158,7 +158,7 @@ async def test_a_cordon_remembers_that_it_was_ours_and_is_undone_with_it(client,
     await cordoned(client, hands, node)
     seen = await client.get(NODES, name)
     assert seen["spec"]["unschedulable"]
-    assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == "true"
+    assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == hands.subject.me.uid
 
     await hands.do(actions.Uncordon(node=name, uid=node["metadata"]["uid"]))
     seen = await client.get(NODES, name)
@@ -187,7 +187,7 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
     theirs = {"key": "admin.example/x", "effect": "NoExecute"}
     ours = Taint("example.com/spot", "NoSchedule", "yes")
     await client.patch(NODES, name, {"spec": {"taints": [theirs]}})
-    outcome = await hands.do(actions.ApplyTaints(name, uid, version, (ours,), (ours,)))
+    outcome = await hands.do(actions.ApplyTaints(name, uid, version, (ours,), "{}"))
     assert outcome.interrupted
     stored = (await client.get(NODES, name))["spec"]["taints"]
     assert theirs in stored
@@ -196,7 +196,7 @@ async def test_taints_are_written_only_to_the_version_that_was_seen(client, hand
     # The node lifecycle controller taints a Node without a kubelet whenever it likes: whoever loses looks again.
     for _ in range(10):
         seen = views.node(await client.get(NODES, name))
-        outcome = await hands.do(actions.ApplyTaints(name, uid, seen.resource_version, (*seen.taints, ours), (ours,)))
+        outcome = await hands.do(actions.ApplyTaints(name, uid, seen.resource_version, (*seen.taints, ours), "{}"))
         if outcome.did(actions.ApplyTaints):
             break
     assert outcome.did(actions.ApplyTaints)
@@ -211,7 +211,7 @@ async def test_what_a_write_to_a_node_ran_into_is_known_before_its_watch_tells(c
     monkeypatch.setattr(known, "upsert", lambda _raw: False)  # the watch is deaf
     theirs, ours = {"key": "admin.example/x", "effect": "NoExecute"}, Taint("example.com/spot", "NoSchedule", "yes")
     await client.patch(NODES, name, {"spec": {"taints": [theirs]}})
-    assert (await hands.do(actions.ApplyTaints(name, uid, version, (ours,), (ours,)))).interrupted
+    assert (await hands.do(actions.ApplyTaints(name, uid, version, (ours,), "{}"))).interrupted
     assert theirs in known.get(Key("", name))["spec"]["taints"]
 
 
@@ -222,7 +222,7 @@ async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_th
     uncordon = actions.Uncordon(node=name, uid=uid)
     for _ in range(10):  # Kubernetes' own controllers write to a new Node too
         version = (await client.get(NODES, name))["metadata"]["resourceVersion"]
-        outcome = await hands.do(actions.ApplyTaints(name, uid, version, (wrong,), (wrong,)), uncordon)
+        outcome = await hands.do(actions.ApplyTaints(name, uid, version, (wrong,), "{}"), uncordon)
         if not outcome.interrupted:
             break
     assert (outcome.done, type(outcome.trouble.action)) == ((uncordon,), actions.ApplyTaints)
@@ -238,7 +238,7 @@ async def test_taints_bring_no_node_back_that_is_gone_and_touch_no_other_of_its_
     await until_gone(client, NODES, name)
     if back:
         await client.create(NODES, body)
-    outcome = await hands.do(actions.ApplyTaints(name, seen.uid, seen.resource_version, (spot,), (spot,)))
+    outcome = await hands.do(actions.ApplyTaints(name, seen.uid, seen.resource_version, (spot,), "{}"))
     assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
     if back:
         stored = await client.get(NODES, name)
@@ -530,7 +530,7 @@ async def test_a_node_is_closed_before_its_pods_are_deleted_or_their_successors_
     assert await going(client, lodger)
     seen = await client.get(NODES, node["metadata"]["name"])
     assert seen["spec"]["unschedulable"]
-    assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == "true"
+    assert seen["metadata"]["annotations"][names.ANNOTATION_CORDONED] == hands.subject.me.uid
 
 
 async def test_a_cordon_of_somebody_else_stays_his_in_an_emergency_too(client, hands, node, lodger):

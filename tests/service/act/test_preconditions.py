@@ -48,7 +48,7 @@ CONDITIONS = [
     (actions.Delete(*INFRA, why=""), [ITS_CHILD]),
     (actions.Cordon("host", "uid-node", "3"), [{**ITS_NODE, "resourceVersion": "3"}]),
     (actions.Uncordon("host", "uid-node"), [ITS_NODE]),
-    (actions.ApplyTaints("host", "uid-node", "3", TAINTS, TAINTS), [{**ITS_NODE, "resourceVersion": "3"}]),
+    (actions.ApplyTaints("host", "uid-node", "3", TAINTS, "{}"), [{**ITS_NODE, "resourceVersion": "3"}]),
     (actions.Evict((POD,)), [ITS_POD]),
     (actions.ForceDrain("host", "test://host"), [ITS_NODE, ITS_POD]),
     (actions.ClearReclaimRequest("host", "uid-node"), [ITS_NODE]),

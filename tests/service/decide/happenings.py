@@ -149,7 +149,9 @@ RARE: dict[str, Happening] = {
     "other bootstrap kind": partial(
         edit, {"bootstrapSpec": {**builders.SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
     ),
-    "other host": partial(edit, {"infrastructureSpec": {**builders.SPEC["infrastructureSpec"], "spec": {"port": 22}}}),
+    "other host": partial(
+        edit, {"infrastructureSpec": {**builders.SPEC["infrastructureSpec"], "spec": {"address": "192.0.2.8"}}}
+    ),
     "taint batch": partial(edit, tainted("batch")),
     "taint ml": partial(edit, tainted("ml")),
     "no taints": partial(edit, tainted()),

@@ -12,10 +12,11 @@ from typing import Any
 
 from crds import names
 from crds.status import Remediation, ScheduledMachineStatus
-from service.decide import contracts, equipment, manifests, taints
+from service.decide import contracts, equipment, manifests
 from service.decide import plan as actions
 from service.decide.drain import must_leave
 from service.decide.events import notices
+from service.decide.hosts import DEFAULT_IDENTITIES, host_of
 from service.decide.intent import Intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
@@ -171,6 +172,7 @@ class Simulation:
             infrastructure=self._child(Role.INFRASTRUCTURE),
             machine=self._machine(),
         )
+        seen = replace(seen, host=host_of(DEFAULT_IDENTITIES, self.intent.spec, seen))
         if wants_author(self.intent, self.status, self.now):
             seen = replace(seen, enabled_by=self.enabled_by)
         ours = seen.our_machine
@@ -267,14 +269,14 @@ class Simulation:
         notes = dict(node.annotations)
         match action:
             case actions.Cordon():
-                notes[names.ANNOTATION_CORDONED] = "true"
+                notes[names.ANNOTATION_CORDONED] = builders.UID
                 self.change_node(unschedulable=True, annotations=notes)
             case actions.Uncordon():
                 del notes[names.ANNOTATION_CORDONED]
                 self.change_node(unschedulable=False, annotations=notes)
-            case actions.ApplyTaints(resource_version=seen, taints=whole, owned=owned):
+            case actions.ApplyTaints(resource_version=seen, taints=whole, note=note):
                 assert seen == node.resource_version
-                notes[names.ANNOTATION_APPLIED_TAINTS] = taints.write_note(owned)
+                notes[names.ANNOTATION_APPLIED_TAINTS] = note
                 self.change_node(taints=whole, annotations=notes)
 
     def _eject(self, action: actions.DisableSchedule | actions.ForceDrain) -> None:

@@ -17,6 +17,7 @@ from tests.service.decide.builders import (
     MORNING,
     OPENS,
     SPEC,
+    UID,
     child,
     cordoned_node,
     draining_world,
@@ -256,10 +257,31 @@ def test_a_cordon_on_another_host_under_the_same_name_is_left_alone():
     assert decide(intent(), seen, MORNING).actions == ()
 
 
+def test_a_cordon_of_a_neighbour_on_the_same_node_is_left_to_that_one():
+    shared = cordoned_node(annotations={names.ANNOTATION_CORDONED: "uid-of-another"})
+    seen = running_world(node=shared, neighbours=frozenset({"uid-of-another"}))
+    assert decide(intent(), seen, MORNING).actions == ()
+    assert kinds(decide(intent(), running_world(node=shared), MORNING)) == ["Uncordon"]
+
+
+def test_two_on_one_node_each_keep_their_own_taints_and_come_to_rest():
+    theirs = taint("theirs")
+    noted = node(taints=(theirs,), annotations={names.ANNOTATION_APPLIED_TAINTS: write_note("other", [theirs], node())})
+    (first,) = decide(intent(**TAINTED), running_world(node=noted, neighbours=frozenset({"other"})), MORNING).actions
+    assert set(first.taints) == {theirs, taint()}
+    both = node(taints=first.taints, annotations={names.ANNOTATION_APPLIED_TAINTS: first.note})
+    for me, neighbour in ((UID, "other"), ("other", UID)):
+        wanted = TAINTED if me == UID else {"nodeTaints": [{"key": "theirs", "value": "batch", "effect": "NoSchedule"}]}
+        seen = running_world(me=identity(uid=me), node=both, neighbours=frozenset({neighbour}))
+        assert "ApplyTaints" not in kinds(decide(intent(**wanted), seen, MORNING))
+
+
 def test_taints_are_applied_to_the_version_of_the_node_that_was_seen():
     plan = decide(intent(**TAINTED), running_world(node=node(taints=(taint("theirs"),))), MORNING)
     both = (taint("theirs"), taint())
-    assert plan.actions == (actions.ApplyTaints("node-7", "uid-of-the-node", "100", both, (taint(),)),)
+    assert plan.actions == (
+        actions.ApplyTaints("node-7", "uid-of-the-node", "100", both, write_note(UID, [taint()], node())),
+    )
 
 
 @pytest.mark.parametrize("seen", [node(ready=False), node(provider_id="remote://another"), None])
@@ -286,7 +308,7 @@ def test_taints_keep_nothing_else_from_being_put_right():
 
 
 def test_taints_that_are_right_are_not_written_again():
-    notes = {names.ANNOTATION_APPLIED_TAINTS: write_note([taint()])}
+    notes = {names.ANNOTATION_APPLIED_TAINTS: write_note(UID, [taint()], node())}
     seen = running_world(
         status=running_status(applied_node_taints=({"key": "workload", "value": "batch", "effect": "NoSchedule"},)),
         node=node(taints=(taint(),), annotations=notes),

@@ -3,6 +3,7 @@ import pytest
 from crds.status import AppliedTaint, Condition, ConditionStatus, Effect, Phase
 from service.decide import plan as actions
 from service.decide.conditions import conditions
+from service.decide.drift import SpecChange
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome, Trouble
 from service.decide.world import HostConflict, Role
@@ -351,13 +352,25 @@ def test_paused_appears_only_while_paused():
         (intent(**EDITED), running_world(), ("False", "AppliesAtNextCreation")),
         (
             intent(),
-            running_world(infrastructure=child(Role.INFRASTRUCTURE, spec={"address": "192.0.2.99"})),
+            running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),)),
             ("False", "ProviderSpecChanged"),
         ),
     ],
 )
 def test_up_to_date(of, seen, expected):
     assert short(told(seen, of=of)["UpToDate"]) == expected
+
+
+def test_drift_names_the_field_and_who_changed_it():
+    seen = running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),))
+    assert "spec.address (by kubectl-edit)" in told(seen)["UpToDate"].message
+
+
+def test_where_it_cannot_be_told_who_changed_an_object_the_condition_stays():
+    assert "UpToDate" not in told(running_world(spec_changes=None))
+    known = told(running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),)))["UpToDate"]
+    unknown = running_world(spec_changes=None, status=running_status(conditions=(known,)))
+    assert short(told(unknown)["UpToDate"]) == ("False", "ProviderSpecChanged")
 
 
 @pytest.mark.parametrize("seen", [world(), running_world(machine=machine(of={"leaving": True}))])

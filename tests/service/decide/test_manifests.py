@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from crds import names
@@ -12,8 +10,6 @@ from tests.service.decide.builders import (
     SPEC,
     UID,
     child,
-    cluster,
-    identity,
     machine,
     running_world,
     spec,
@@ -103,13 +99,6 @@ def test_the_hash_tells_from_which_provider_specs_a_machine_was_made():
     noted = made()[Role.MACHINE]["metadata"]["annotations"][names.ANNOTATION_SPEC_HASH]
     assert noted == manifests.spec_hash(spec()) == manifests.spec_hash(spec(priority=3, nodeDrainTimeout="1m"))
     assert noted != manifests.spec_hash(spec(**edited))
-
-
-def test_the_same_host_is_recognised_whatever_the_order_of_keys_and_the_version():
-    one = manifests.host_hash("infrastructure.cluster.x-k8s.io/v1beta1", "RemoteMachine", {"a": 1, "b": 2})
-    same = manifests.host_hash("infrastructure.cluster.x-k8s.io/v1beta2", "RemoteMachine", {"b": 2, "a": 1})
-    other = manifests.host_hash("infrastructure.cluster.x-k8s.io/v1beta1", "RemoteMachine", {"a": 1, "b": 3})
-    assert one == same != other
 
 
 # Objects from before an edit
@@ -254,53 +243,3 @@ def test_a_patch_says_what_was_off_and_whose():
     patch = repair(running_world(machine=machine(of={"labels": {}}, drain_seconds=0)))
     assert (patch.role, patch.name, patch.uid) == (Role.MACHINE, "desk-machine", "uid-of-desk-machine")
     assert patch.why == "labels, timeouts"
-
-
-# Specs changed by others
-
-
-@pytest.mark.parametrize(
-    ("there", "paths"),
-    [
-        ({"address": "192.0.2.7", "port": 22}, ()),
-        ({"address": "192.0.2.7", "port": 22, "added": "by the provider"}, ()),
-        ({"address": "192.0.2.7"}, ()),
-        ({"address": "192.0.2.99", "port": 23}, ("spec.address", "spec.port")),
-    ],
-)
-def test_provider_specs_that_others_changed_are_told_by_path(there, paths):
-    seen = child(Role.INFRASTRUCTURE, spec=there)
-    assert manifests.changed_by_others(spec().infrastructure_spec, seen) == paths
-
-
-@pytest.mark.parametrize(
-    ("wanted", "there", "path"),
-    [
-        ({"disk": {"size": 1}}, {"disk": "size"}, "spec.disk"),
-        ({"disk": "size"}, {"disk": {"size": 1}}, "spec.disk"),
-        ({"disks": [1, 2]}, {"disks": [1]}, "spec.disks"),
-        ({"disks": [1, 2]}, {"disks": 1}, "spec.disks"),
-        ({"disks": 1}, {"disks": [1]}, "spec.disks"),
-        ({"disks": [{"size": 1}, {"size": 2}]}, {"disks": [{"size": 1}, {"size": 3}]}, "spec.disks[1].size"),
-    ],
-)
-def test_a_provider_spec_that_took_another_shape_is_changed(wanted, there, path):
-    provider = spec(infrastructureSpec={**SPEC["infrastructureSpec"], "spec": wanted}).infrastructure_spec
-    assert manifests.changed_by_others(provider, child(Role.INFRASTRUCTURE, spec=there)) == (path,)
-    assert manifests.changed_by_others(provider, child(Role.INFRASTRUCTURE, spec=there, ours=False)) == ()
-
-
-def test_defaults_inside_lists_are_no_change():
-    wanted = {**SPEC["infrastructureSpec"], "spec": {"disks": [{"size": 1}, {"size": 2}]}}
-    provider = spec(infrastructureSpec=wanted).infrastructure_spec
-    defaulted = child(Role.INFRASTRUCTURE, spec={"disks": [{"size": 1, "type": "ssd"}, {"size": 3}]})
-    assert manifests.changed_by_others(provider, defaulted) == ("spec.disks[1].size",)
-    shorter = child(Role.INFRASTRUCTURE, spec={"disks": []})
-    assert manifests.changed_by_others(provider, shorter) == ("spec.disks",)
-
-
-def test_creations_follow_a_renamed_owner_and_cluster():
-    seen = world(me=identity(name="other"), cluster=replace(cluster(), name="prod", uid="new"))
-    body = {one.role: one.manifest for one in manifests.creations(spec(), seen)}[Role.MACHINE]
-    assert body["metadata"]["name"] == "other-machine"
-    assert body["metadata"]["ownerReferences"][1]["uid"] == "new"

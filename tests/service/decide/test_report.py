@@ -4,8 +4,8 @@ import pytest
 
 from crds import names
 from crds.status import MachinePhase, NodeReference, PastReclaim, Phase, Reclaim, Remediation, ScheduledMachineStatus
-from service.decide import manifests
 from service.decide import plan as actions
+from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Outcome, Trouble
 from service.decide.report import premature, report
@@ -21,6 +21,7 @@ from tests.service.decide.builders import (
     PROVIDER_ID,
     SPEC,
     TOMORROW,
+    UID,
     child,
     draining_world,
     identity,
@@ -77,7 +78,7 @@ def test_what_is_known_of_a_machine_stays_while_it_cannot_be_seen(now, edit):
 def test_the_host_of_a_machine_is_remembered_whatever_the_spec_says_later_until_all_is_gone():
     sim = running()
     provider = sim.intent.spec.infrastructure_spec
-    host = manifests.host_hash(provider.api_version, provider.kind, provider.spec)
+    host = DEFAULT_IDENTITIES.of(provider.api_version, provider.kind, provider.spec)
     assert sim.status.host_hash == host
     HAPPENINGS["other host"](sim)
     assert sim.settle().status.host_hash == host
@@ -92,6 +93,12 @@ def test_the_host_of_a_machine_is_remembered_whatever_the_spec_says_later_until_
 def test_which_host_a_machine_was_made_for_is_not_guessed():
     edited = intent(infrastructureSpec={**SPEC["infrastructureSpec"], "spec": {"port": 22}})
     assert reported(of=edited).host_hash is None
+
+
+def test_a_hash_that_an_earlier_version_stored_is_replaced_by_what_the_infrastructure_object_names():
+    before = running_status(host_hash="0123456789abcdef0123456789abcdef")
+    assert reported(running_world(status=before, host="v2-host")).host_hash == "v2-host"
+    assert reported(running_world(status=before)).host_hash is None
 
 
 def test_every_field_of_a_running_machine_is_maintained():
@@ -310,7 +317,7 @@ def test_taints_are_remembered_while_the_node_cannot_be_seen():
 @pytest.mark.parametrize("now", [MORNING, EVENING])
 def test_what_somebody_notes_on_the_node_keeps_no_report_from_being_made(now):
     many = [taint(f"t{number}") for number in range(200)]
-    for note in (write_note(many), write_note([taint(effect="Sometimes")]), "[" * 5000):
+    for note in (write_note(UID, many, node()), write_note(UID, [taint(effect="Sometimes")], node()), "[" * 5000):
         seen = running_world(node=node(ready=False, annotations={names.ANNOTATION_APPLIED_TAINTS: note}))
         assert len(reported(seen, now).applied_node_taints) <= 64
 

@@ -2,9 +2,9 @@ import pytest
 
 from crds import names
 from crds.status import NodeReference
-from service.decide.taints import owned_taints, plan_taints, read_note, to_json, write_note
+from service.decide.taints import noted_taints, owned_taints, plan_taints, to_json, write_note
 from service.decide.world import Taint
-from tests.service.decide.builders import node, running_status, status, taint
+from tests.service.decide.builders import UID, node, running_status, status, taint
 
 OURS = taint("workload", "batch")
 EDITED = taint("workload", "ml")
@@ -75,7 +75,7 @@ def test_a_date_on_our_own_taint_is_no_reason_to_write():
 
 
 def noted(*taints: Taint, **changes):
-    return node(annotations={names.ANNOTATION_APPLIED_TAINTS: write_note(taints)}, **changes)
+    return node(annotations={names.ANNOTATION_APPLIED_TAINTS: write_note(UID, taints, node())}, **changes)
 
 
 def test_ownership_is_known_from_the_status():
@@ -105,21 +105,44 @@ def test_a_node_that_registered_again_has_nothing_of_ours():
     ],
 )
 def test_a_mangled_note_says_nothing(text):
-    assert read_note(text) == ()
+    assert noted_taints(node(annotations={names.ANNOTATION_APPLIED_TAINTS: text})) == ()
 
 
 @pytest.mark.parametrize("key", ["node.kubernetes.io/unreachable", "node-role.kubernetes.io/control-plane"])
 def test_a_note_never_makes_ours_what_no_spec_may_ask_for(key):
     kubernetes_own = taint(key, "")
-    seen = node(taints=(kubernetes_own, OURS), annotations={names.ANNOTATION_APPLIED_TAINTS: write_note([taint(key)])})
+    seen = noted(taint(key), taints=(kubernetes_own, OURS))
     assert plan_taints((OURS,), owned_taints(status(), seen), seen).taints == (kubernetes_own, OURS)
     assert owned_taints(status(), noted(kubernetes_own, OURS)) == (OURS,)
 
 
 def test_the_note_is_stable_and_read_back():
     valueless = Taint("a", "NoExecute")
-    assert write_note([OURS, valueless]) == write_note([valueless, OURS])
-    assert set(read_note(write_note([OURS, valueless]))) == {OURS, valueless}
+    assert write_note(UID, [OURS, valueless], node()) == write_note(UID, [valueless, OURS], node())
+    assert set(noted_taints(noted(OURS, valueless))) == {OURS, valueless}
+
+
+def test_the_list_that_earlier_versions_noted_is_ours():
+    text = '[{"key":"workload","value":"batch","effect":"NoSchedule"}]'
+    assert noted_taints(node(annotations={names.ANNOTATION_APPLIED_TAINTS: text})) == (OURS,)
+
+
+# Two ScheduledMachines on one Node
+
+
+def test_what_a_neighbour_applied_is_its_own_and_stays_noted():
+    theirs = Taint("theirs", "NoExecute")
+    seen = noted(theirs, taints=(theirs,))
+    assert owned_taints(status(), seen, {UID}) == ()
+    both = node(annotations={names.ANNOTATION_APPLIED_TAINTS: write_note("mine", [OURS], seen, {UID})})
+    assert noted_taints(both, {UID}) == (OURS,)
+    assert noted_taints(both, {"mine"}) == (theirs,)
+
+
+def test_what_an_owner_left_behind_that_is_gone_is_ours_to_take_away():
+    seen = noted(OURS, taints=(OURS,))
+    assert owned_taints(status(), seen) == (OURS,)
+    assert write_note("mine", (), seen) == '{"mine":[]}'
 
 
 def test_a_taint_is_written_as_the_api_has_it():

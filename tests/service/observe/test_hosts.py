@@ -3,8 +3,10 @@ from datetime import UTC, datetime
 import pytest
 
 from crds.providers import DEFAULT_POLICY
+from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.intent import read_intent
-from service.observe.hosts import Hosts, host_terms, rank_of
+from service.observe import hosts
+from service.observe.hosts import Hosts, Sources, rank_of
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 
@@ -18,6 +20,10 @@ def scheduled(name="desk", *, created="2026-01-01T00:00:00Z", has_machine=False,
     return raw | {"status": {"machineRef": {"name": f"{name}-machine"}}} if has_machine else raw
 
 
+def host_terms(raw):
+    return list(hosts.host_terms(DEFAULT_IDENTITIES, raw))
+
+
 def conflict(mine, *peers, now=OPEN):
     return Line(mine, *peers).better(mine, now)
 
@@ -28,7 +34,8 @@ class Line:
     def __init__(self, *objects):
         self.objects = {key_of(raw): raw for raw in objects}
         self.reads = 0
-        self.hosts = Hosts(self.objects.get, self.read)
+        self.clusters = {Key("team", "demo"), Key("team", "another")}
+        self.hosts = Hosts(DEFAULT_IDENTITIES, Sources(self.objects.get, self.read, self.clusters.__contains__))
         for key, raw in self.objects.items():
             self.hosts.saw(key, raw)
 
@@ -104,14 +111,79 @@ def test_a_host_stays_taken_while_a_machine_runs_on_it_although_its_spec_names_a
 
 def test_a_host_is_known_by_what_the_spec_says_of_it_and_by_its_provider_id():
     elsewhere = scheduled("other", clusterName="another")
-    assert list(host_terms(OLDER)) == list(host_terms(elsewhere))
-    running = {**OLDER, "status": {"providerID": "remote://192.0.2.7"}}
-    assert list(host_terms(running)) == [*host_terms(OLDER), "remote://192.0.2.7"]
+    assert host_terms(OLDER) == host_terms(elsewhere)
+    running = {**OLDER, "status": {"providerID": "remote://192.0.2.7", "machineRef": {"name": "m"}}}
+    assert host_terms(running) == [*host_terms(OLDER), "team/demo/remote://192.0.2.7"]
 
 
-@pytest.mark.parametrize("raw", [{}, {"spec": 5, "status": 5}, {"spec": {"infrastructureSpec": "x"}}])
-def test_nonsense_names_no_host(raw):
-    assert list(host_terms(raw)) == []
+def running_on(provider_id, name, **spec):
+    raw = scheduled(name, has_machine=True, **spec)
+    raw["spec"]["infrastructureSpec"]["spec"] = {"pool": "racks"}
+    raw["status"]["providerID"] = provider_id
+    return raw
+
+
+def test_the_same_provider_id_is_a_conflict_within_one_cluster_only():
+    one, two = running_on("metal://7", "one"), running_on("metal://7", "two")
+    line = Line(one, two, elsewhere := running_on("metal://7", "zoo", clusterName="another"))
+    assert line.better(two) == Key("team", "one")
+    assert line.better(elsewhere) is None
+    assert line.hosts.sharing(key_of(two), "team/demo/metal://7") == {"uid-one"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [("RemoteMachine", {"pool": "racks"}), ("AWSMachine", {"instanceType": "m5.large"}), ("RemoteMachine", None)],
+    ids=["pool", "cloud", "nothing"],
+)
+def test_specs_that_name_no_host_are_never_in_conflict(kind, spec):
+    pair = [scheduled(name) for name in ("one", "two")]
+    for raw in pair:
+        raw["spec"]["infrastructureSpec"] |= {"kind": kind, "spec": spec}
+    assert [conflict(raw, *pair) for raw in pair] == [None, None]
+
+
+def test_a_hash_that_an_earlier_version_stored_makes_no_conflict_and_hides_none():
+    old = scheduled("older", has_machine=True)
+    old["status"]["hostHash"] = "0123456789abcdef0123456789abcdef"
+    assert conflict(NEWER, old) == TAKEN
+    pooled = running_on("metal://7", "older")
+    pooled["status"]["hostHash"] = old["status"]["hostHash"]
+    assert host_terms(pooled) == ["team/demo/metal://7"]
+
+
+def test_a_machine_on_another_host_has_no_claim_to_the_one_that_its_spec_names_by_now():
+    moved = scheduled("older", has_machine=True)
+    moved["status"]["hostHash"] = "v2-another"
+    assert conflict(NEWER, moved) is None
+
+
+# Clusters
+
+
+def test_without_a_cluster_there_is_no_claim():
+    line = Line(OLDER, NEWER)
+    line.clusters.clear()
+    assert line.better(NEWER) is None
+    assert conflict(NEWER, scheduled("older", clusterName="gone")) is None
+
+
+def test_a_cluster_that_comes_or_goes_changes_the_claims_of_those_that_name_it():
+    older = scheduled("older", clusterName="another")
+    line = Line(older, NEWER)
+    assert line.better(NEWER) == TAKEN
+    line.clusters.discard(Key("team", "another"))
+    assert line.hosts.reconsider([TAKEN]) == set(host_terms(older))
+    assert line.better(NEWER) is None
+    assert list(line.hosts.claimants(host_terms(older)[0], OPEN)) == [key_of(NEWER)]
+    line.clusters.add(Key("team", "another"))
+    line.hosts.reconsider([TAKEN, Key("team", "unknown")])
+    assert line.better(NEWER) == TAKEN
+
+
+@pytest.mark.parametrize("spec", [{}, {"spec": 5, "status": 5}, {"spec": {"infrastructureSpec": "x"}}])
+def test_nonsense_names_no_host(spec):
+    assert host_terms({"metadata": {"namespace": "team"}, **spec}) == []
 
 
 def crowd(count, **spec):
@@ -129,6 +201,18 @@ def test_those_in_front_who_want_nothing_are_read_once_and_not_for_everybody_beh
     line = Line(*idle, *eager)
     assert [line.better(raw) for raw in eager] == [None, Key("team", "eager-a"), Key("team", "eager-a")]
     assert line.reads == 201
+
+
+def test_a_crowd_that_changes_one_by_one_is_not_gone_through_each_time():
+    idle = crowd(400, killSwitch=True)
+    line = Line()
+    judged = []
+    line.hosts._judge = lambda entry, now, judge=line.hosts._judge: judged.append(entry) or judge(entry, now)
+    for raw in reversed(idle):
+        line.objects[key_of(raw)] = raw
+        for term in line.hosts.saw(key_of(raw), raw):
+            assert list(line.hosts.claimants(term, OPEN)) == []
+    assert len(judged) == 400
 
 
 def test_who_wants_the_host_is_found_out_anew_at_a_boundary_and_when_a_clock_is_set_back():
