@@ -125,6 +125,22 @@ def test_the_policies_are_those_made_of_the_rules_for_these_providers(helm, valu
     assert sorted(found, key=str) == sorted(wanted, key=str)
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, "RemoteMachine.infrastructure.cluster.x-k8s.io: address, port=22"),
+        (
+            {"Metal.example.com": "network.address"},
+            "Metal.example.com: network.address; RemoteMachine.infrastructure.cluster.x-k8s.io: address, port=22",
+        ),
+        ({"RemoteMachine.infrastructure.cluster.x-k8s.io": None}, ""),
+    ],
+    ids=["default", "one more", "none"],
+)
+def test_what_a_host_is_reaches_the_operator(helm, given, wanted):
+    assert environment(helm.template({"providers": {"hostIdentity": given}}))["FIVESPOT_HOST_IDENTITY"] == wanted
+
+
 def test_the_operators_pods_are_as_restricted_as_pods_can_be(default):
     pod = only(default, "Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}

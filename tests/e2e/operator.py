@@ -170,14 +170,20 @@ def is_busy(controller: Controller) -> bool:
 
 @asynccontextmanager
 async def operating(
-    client: Client, namespace: str, at: datetime, *, credentials: Credentials | None = None, **settings: Any
+    client: Client,
+    namespace: str,
+    at: datetime,
+    *,
+    also: tuple[str, ...] = (),
+    credentials: Credentials | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Operator]:
     """A controller for one namespace, until the block ends; it has a connection of its own, whose calls are counted.
 
     Without other credentials it is its own ServiceAccount, with the chart's roles, where those are installed.
     """
     clock = MovableClock(at)
-    chosen = Settings(namespaces=(namespace,), webhooks=False, stop_seconds=1.0, **settings)
+    chosen = Settings(namespaces=(namespace, *also), webhooks=False, stop_seconds=1.0, **settings)
     async with Client(client.transport.endpoint, credentials or accounts.credentials(client)) as own:
         shared = Shared(settings=chosen, client=own, clock=clock)
         controller = Controller(shared)

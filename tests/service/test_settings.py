@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.clock import SimulatedClock, SystemClock
+from service.decide.hosts import DEFAULT_IDENTITIES
 from service.settings import (
     InvalidSettingsError,
     Settings,
@@ -112,6 +113,15 @@ def test_the_allowlist_becomes_the_policy():
     assert policy.bootstrap_groups == {"example.org"}
     assert policy.refused_kinds == ()
     assert "k0smotron.io" in policy.infrastructure_groups
+
+
+def test_what_a_host_is_can_be_set_and_is_checked():
+    assert read().host_identities == DEFAULT_IDENTITIES
+    assert read("--host-identity", "").host_identities.kinds == {}
+    listed = read("--host-identity", "Metal.example.com: network.address, slot=0").host_identities
+    assert list(listed.kinds) == [("example.com", "Metal")]
+    with pytest.raises(InvalidSettingsError, match=r"--host-identity .*'metal' must be Kind\.group"):
+        read("--host-identity", "metal: address")
 
 
 def test_webhooks_can_be_switched_off():
