@@ -23,9 +23,10 @@ MARK: Final = "# -- "
 DECIDED_BY_VALUES: Final = frozenset(
     {
         "bind_address", "webhook_port", "health_port", "metrics_port", "kubeconfig", "context", "namespace",
-        "namespaces", "bootstrap_groups", "infrastructure_groups", "refused_kinds", "host_identity", "controller",
-        "webhooks", "certificates", "certificate_file", "key_file", "certificate_secret", "webhook_service", "webhook_hosts",
+        "namespaces", "bootstrap_groups", "infrastructure_groups", "refused_kinds", "controller", "webhooks",
+        "certificates", "certificate_file", "key_file", "certificate_secret", "webhook_service", "webhook_hosts",
         "validating_configuration", "mutating_configuration", "instance_count", "instance_id", "at", "speed",
+        "host_identity",
     }
 )  # fmt: skip
 """Settings that follow from other values or from where the pod runs, and those for demonstrations."""
