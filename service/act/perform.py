@@ -195,7 +195,9 @@ class Performer:
             precondition["resourceVersion"] = action.resource_version
         body = {**action.body, "metadata": {**action.body.get("metadata", {}), **precondition}}
         try:
-            raw = await self._client.patch(resource, action.name, body, namespace=world.me.namespace)
+            raw = await self._client.patch(
+                resource, action.name, body, namespace=world.me.namespace, subresource=action.subresource
+            )
         except Conflict:
             await self._observer.catch_up_child(resource, action.name, world.me.namespace)
             raise
@@ -205,8 +207,15 @@ class Performer:
 
     async def _delete(self, action: Delete, subject: Subject, world: World) -> World:
         resource = await self._observer.resource_of(world, action.role)
+        seen = world.child(action.role)
+        version = seen.resource_version if action.unchanged and seen else None
         try:
-            raw = await self._client.delete(resource, action.name, namespace=world.me.namespace, uid=action.uid)
+            raw = await self._client.delete(
+                resource, action.name, namespace=world.me.namespace, uid=action.uid, resource_version=version
+            )
+        except Conflict:
+            await self._observer.catch_up_child(resource, action.name, world.me.namespace)
+            raise
         except NotFound as gone:
             if gone.missing_kind:  # that its kind is not served at the moment says nothing about the object
                 raise

@@ -12,7 +12,7 @@ from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan, RecordShutdown
 from service.decide.readiness import in_time
 from service.decide.removal import plan_of, remove, uncordon
-from service.decide.replacement import replacement
+from service.decide.replacement import held_back, replacement
 from service.decide.sight import doubt, incomplete, lasting
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, noted_taints, owned_taints, plan_taints, write_note
@@ -27,7 +27,8 @@ def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         plan = obstacle(s)
         if plan is not None:
             return plan
-    return _outdated(s, spec) or _host_conflict(s) or replacement(s, spec) or _ensure(s, spec)
+    plan = _outdated(s, spec) or _host_conflict(s) or replacement(s, spec)
+    return plan or held_back(s, _ensure(s, spec))
 
 
 def _leaving(s: Situation) -> Plan | None:

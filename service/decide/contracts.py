@@ -67,13 +67,15 @@ def read_machine(contract: Contract, child: Child, raw: Json) -> Machine:
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     conditions = _by_type(status.get("conditions"))
     drain, detach = _timeouts(contract, spec)
+    marked = _health_check(conditions) == "False" and _is(conditions, OWNER_REMEDIATED, "False")
     return Machine(
         child=child,
         provider_id=spec.get("providerID") or None,
         node_name=(status.get("nodeRef") or {}).get("name"),
         failure=_failure(contract, status),
         infrastructure_ready=_infrastructure_ready(contract, status),
-        remediation_requested=_is(conditions, "OwnerRemediated", "False"),
+        remediation_requested=marked,
+        unmarked_status=None if marked else _unmarked(contract, status),
         drain_seconds=drain,
         detach_seconds=detach,
         waiting_for=(_held_up_by(contract, status) if child.leaving else None) or _waiting_for(contract, status),
@@ -118,6 +120,42 @@ def _infrastructure_ready(contract: Contract, status: Json) -> bool:
     if contract is Contract.V1BETA2:
         return _is(_by_type(status.get("conditions")), "InfrastructureReady", "True")
     return bool(status.get("infrastructureReady"))
+
+
+OWNER_REMEDIATED: Final = "OwnerRemediated"
+"""False from the moment a MachineHealthCheck asks the owner for a new Machine; only the owner clears it."""
+
+
+def _health_check(conditions: Mapping[str, Json]) -> str | None:
+    return (conditions.get("HealthCheckSucceeded") or {}).get("status")
+
+
+def _unmarked(contract: Contract, status: Json) -> dict[str, Any] | None:
+    """The lists of conditions without the mark of a health check that succeeds again, as Cluster API's owners do it.
+
+    Cluster API keeps the conditions of both contracts in either version, so a mark is in two places.
+    """
+    other = ("deprecated", "v1beta1") if contract is Contract.V1BETA2 else ("v1beta2",)
+    body: dict[str, Any] = {}
+    for path in ((), other):
+        held, target = status, body
+        for step in path:
+            held = held.get(step) or {}
+        kept = _without_mark(held.get("conditions"))
+        if kept is None:
+            continue
+        for step in path:
+            target = target.setdefault(step, {})
+        target["conditions"] = kept
+    return body or None
+
+
+def _without_mark(conditions: Iterable[Json] | None) -> list[Json] | None:
+    """The conditions to keep; None if no mark among them is stale."""
+    found = _by_type(conditions)
+    if _health_check(found) != "True" or not _is(found, OWNER_REMEDIATED, "False"):
+        return None
+    return [one for one in conditions or () if one.get("type") != OWNER_REMEDIATED]
 
 
 def _waiting_for(contract: Contract, status: Json) -> str | None:

@@ -66,6 +66,11 @@ def _done(action: Action, plan: Plan) -> Iterator[Notice]:
             yield Notice("Remediated", f"Replacing an unhealthy Machine, replacement number {count} in this window.")
         case ApplyTaints():
             yield Notice("NodeTaintsApplied", f"Wrote the taints of Node {action.node}.")
+        case Patch(subresource="status", name=name):
+            message = (
+                f"Cleared the mark of a MachineHealthCheck on Machine {name}: it succeeds again, the Machine stays."
+            )
+            yield Notice("RemediationCancelled", message)
         case Patch(why=why, role=role, name=name) if why != "deletion":
             yield Notice("DriftRepaired", f"Put right {why} of {role} object {name}.")
         case _:

@@ -133,8 +133,8 @@ def _cluster_owner(cluster: Cluster, contract: Contract) -> dict[str, Any]:
 
 
 def repairs(spec: ScheduledMachineSpec, world: World) -> tuple[Patch, ...]:
-    """Patches for labels, annotations, timeouts and owners that differ from what they should be."""
-    found = [_repair_machine(spec, world)]
+    """Patches for labels, annotations, timeouts, owners and marks that differ from what they should be."""
+    found = [_repair_machine(spec, world), _unmark(world.our_machine)]
     found += [_repair_metadata(child, spec, world.me) for child in (world.bootstrap, world.infrastructure)]
     return tuple(patch for patch in found if patch)
 
@@ -154,6 +154,22 @@ def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
     if owners:
         body.setdefault("metadata", {})["ownerReferences"] = owners
     return _patch(child, body)
+
+
+def _unmark(machine: Machine | None) -> Patch | None:
+    """Clears the mark of a health check that succeeds again: left there, it would count for the next failure."""
+    if machine is None or machine.leaving or machine.unmarked_status is None:
+        return None
+    child = machine.child
+    return Patch(
+        role=child.role,
+        name=child.name,
+        uid=child.uid,
+        body={"status": machine.unmarked_status},
+        why="the mark of a health check",
+        resource_version=child.resource_version,
+        subresource="status",
+    )
 
 
 def _machine_owners(machine: Machine, world: World, contract: Contract) -> list[dict[str, Any]] | None:

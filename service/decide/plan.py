@@ -50,6 +50,7 @@ class Patch:
     why: str
     resource_version: str | None = None
     """Set where a list is replaced whole: nobody may have added to it meanwhile."""
+    subresource: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Delete:
     why: str
     undrained: bool = False
     """Whether pods were left behind because their time was up."""
+    unchanged: bool = False
+    """Whether it may go only as it was seen: a health check that has succeeded since keeps its Machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """When a Machine gives way to a new one inside its window: a MachineHealthCheck asks, or a failed one was edited."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from crds import names
@@ -9,8 +9,8 @@ from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
 from service.decide.phases import failure_is_certain, machine_failure
-from service.decide.plan import Plan, RecordRemediation
-from service.decide.removal import let_capi_remove, plan_of, uncordon
+from service.decide.plan import Action, Delete, Patch, Plan, RecordRemediation, RecordShutdown
+from service.decide.removal import let_capi_remove, plan_of
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.world import Machine
 
@@ -24,7 +24,7 @@ def replacement(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
     if machine is None:
         return None
     if machine.remediation_requested:
-        return _remediate(s, machine)
+        return None if remediation_due(s) else _remediate(s, machine)
     failed = machine_failure(s.world) if failure_is_certain(s.world) else None
     made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
     if failed and made_from != manifests.spec_hash(spec):
@@ -35,18 +35,52 @@ def replacement(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
 
 def _remediate(s: Situation, machine: Machine) -> Plan:
     done = s.world.status.remediation
-    plan = _swap(s, machine, "Remediating", "Replacing the Machine, as a MachineHealthCheck asks for it.")
-    if done and done.machine_uid == machine.child.uid:
-        return plan  # stored already, and cut short before the Machine was deleted
-    count = done.count if done else 0
+    plan = _swap(s, machine, "Remediating", "Replacing the Machine: its MachineHealthCheck failed.")
+    again = done is not None and done.machine_uid == machine.child.uid
+    counted = done.count if done else 0
+    record = RecordRemediation(count=counted if again else counted + 1, at=s.now, machine_uid=machine.child.uid)
+    if again and s.shutdown_started:
+        stored: tuple[Action, ...] = ()  # cut short before the Machine was deleted
+    else:
+        stored = (record,)
+    # After the shutdown: a replacement that stands in the status without one was called off.
+    first = tuple(action for action in plan.actions if isinstance(action, RecordShutdown))
+    rest = tuple(_as_seen(action, machine) for action in plan.actions if action not in first)
+    return replace(plan, actions=(*first, *stored, *rest))
+
+
+def _as_seen(action: Action, machine: Machine) -> Action:
+    """The action, on condition that the Machine is still as it was seen: its health check may have succeeded since."""
+    match action:
+        case Patch():
+            return replace(action, resource_version=machine.child.resource_version)
+        case Delete():
+            return replace(action, unchanged=True)
+        case _:
+            return action
+
+
+def remediation_due(s: Situation) -> datetime | None:
+    """When the next replacement may come; None if it may come now, or nobody asks for one."""
+    machine, done = s.world.our_machine, s.world.status.remediation
+    if machine is None or not machine.remediation_requested or done is None:
+        return None
     # One from far ahead was made by a clock that was wrong: nobody waits until that time really comes.
-    allowed = done.at + pause_after(count) if done and done.at - s.now < SMALL_STEP_BACK else s.now
-    if s.now < allowed:
-        message = f"A MachineHealthCheck asks for a new Machine; the next one is due at {allowed:%H:%M} UTC."
-        actions = uncordon(s.world)
-        return Plan(Phase.ERROR, "RemediationPaused", message, actions, look_again_at=allowed, problem=True)
-    record = RecordRemediation(count=count + 1, at=s.now, machine_uid=machine.child.uid)
-    return replace(plan, actions=(record, *plan.actions))
+    if done.machine_uid == machine.child.uid or done.at - s.now >= SMALL_STEP_BACK:
+        return None
+    due = done.at + pause_after(done.count)
+    return due if s.now < due else None
+
+
+def held_back(s: Situation, plan: Plan) -> Plan:
+    """The plan of a Machine that serves as well as it can; the next replacement, where one is asked for, must wait."""
+    due = remediation_due(s)
+    if due is None:
+        return plan
+    message = f"The MachineHealthCheck of the Machine failed; the next replacement is due at {due:%H:%M} UTC."
+    return replace(
+        plan, phase=Phase.ERROR, reason="RemediationPaused", message=message, look_again_at=due, problem=True
+    )
 
 
 def pause_after(count: int) -> timedelta:

@@ -97,9 +97,12 @@ class Machine:
     failure: Failure | None
     infrastructure_ready: bool
     remediation_requested: bool
+    """Whether a MachineHealthCheck failed and waits for its owner to replace it."""
     drain_seconds: int | None
     detach_seconds: int | None
     waiting_for: str | None
+    unmarked_status: Mapping[str, Any] | None = None
+    """What its status must say to be rid of the mark of a health check that succeeds again; None without such a mark."""
 
     @property
     def leaving(self) -> bool:

@@ -7,12 +7,10 @@ import pytest
 from crds import names
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
 from service.kube.client import Client
-from service.kube.resource import Resource
 from tests.e2e.manifests import MINUTE, MONDAY_NINE, NINE, SIX, condition, machine, says
 from tests.e2e.operator import CHILDREN, Operator, operating
 
 Raw = dict[str, Any]
-HEALTH_CHECKS = Resource("cluster.x-k8s.io", "v1beta2", "machinehealthchecks", "MachineHealthCheck")
 
 
 def owners(raw: Raw) -> set[tuple[str, bool]]:
@@ -152,42 +150,6 @@ async def test_infrastructure_that_vanished_is_never_recreated_under_the_same_ma
     op.clock.move_to(SIX)
     await op.phase("worker", "Inactive")
     await op.childless("worker")
-
-
-async def fail_health_check(op: Operator) -> None:
-    """What an administrator does to have a MachineHealthCheck condemn a Machine at once."""
-    await op.change(
-        MACHINES, "worker-machine", {"metadata": {"annotations": {names.CAPI_GROUP + "/remediate-machine": ""}}}
-    )
-
-
-async def test_a_machine_health_check_gets_a_new_machine_at_most_once_in_ten_minutes(op: Operator) -> None:
-    await op.apply(machine())
-    status = await op.ready("worker")
-    check = {
-        **HEALTH_CHECKS.envelope(),
-        "metadata": {"name": "check"},
-        "spec": {
-            "clusterName": "demo",
-            "selector": {"matchLabels": {names.LABEL_OWNER: "worker"}},
-            "checks": {"unhealthyNodeConditions": [{"type": "Ready", "status": "False", "timeoutSeconds": 300}]},
-        },
-    }
-    await op.client.create(HEALTH_CHECKS, check, namespace=op.namespace, field_manager="somebody")
-    first = status["machineRef"]["uid"]
-    await fail_health_check(op)
-    await op.until("worker", lambda status: status.get("machineRef", {}).get("uid") not in (None, first))
-    assert (await op.events("worker"))["Remediated"] == 1
-
-    status = await op.ready("worker")
-    assert status["remediation"]["count"] == 1
-    await fail_health_check(op)
-    again = await op.phase("worker", "Error", "RemediationPaused")
-    assert again["machineRef"] == status["machineRef"]
-    op.clock.advance(11 * MINUTE)
-    await op.until("worker", lambda later: (later.get("remediation") or {}).get("count") == 2)
-    assert (await op.ready("worker"))["machineRef"]["uid"] != status["machineRef"]["uid"]
-    assert (await op.events("worker"))["Remediated"] == 2
 
 
 async def test_one_host_is_never_given_to_two(op: Operator) -> None:

@@ -46,6 +46,7 @@ CONDITIONS = [
     (actions.Patch(*INFRA, body={"spec": {}}, why=""), [ITS_CHILD]),
     (actions.Patch(*INFRA, body={"spec": {}}, why="", resource_version="5"), [{**ITS_CHILD, "resourceVersion": "5"}]),
     (actions.Delete(*INFRA, why=""), [ITS_CHILD]),
+    (actions.Delete(*INFRA, why="", unchanged=True), [{**ITS_CHILD, "resourceVersion": "4"}]),
     (actions.Cordon("host", "uid-node", "3"), [{**ITS_NODE, "resourceVersion": "3"}]),
     (actions.Uncordon("host", "uid-node"), [ITS_NODE]),
     (actions.ApplyTaints("host", "uid-node", "3", TAINTS, "{}"), [{**ITS_NODE, "resourceVersion": "3"}]),
@@ -121,7 +122,9 @@ def subject(performer):
 
 
 async def perform(performer, subject, *planned):
-    there = child(Role.INFRASTRUCTURE, name="desk-infra", uid="uid-infra", namespace=KEY.namespace)
+    there = child(
+        Role.INFRASTRUCTURE, name="desk-infra", uid="uid-infra", namespace=KEY.namespace, resource_version="4"
+    )
     seen = world(me=identity(namespace=KEY.namespace, uid="uid-desk"), infrastructure=there)
     _, outcome = await performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=planned))
     return outcome

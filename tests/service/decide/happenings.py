@@ -81,10 +81,20 @@ def meddle(sim: Simulation) -> None:
         merge(raw, {"metadata": {"labels": {names.LABEL_MANAGED_BY: "me"}}})
 
 
-def health_check(sim: Simulation) -> None:
+def health_check(result: str, sim: Simulation) -> None:
+    """A MachineHealthCheck marks where there is no mark, and never takes one back: that is the owner's business."""
+    found = {**_conditions(sim), "HealthCheckSucceeded": result}
+    if result == "False":
+        found.setdefault("OwnerRemediated", "False")
     if Role.MACHINE in sim.objects:
-        status = sim.objects[Role.MACHINE].setdefault("status", {})
-        status["conditions"] = [{"type": "OwnerRemediated", "status": "False"}, *status.get("conditions", [])]
+        sim.objects[Role.MACHINE].setdefault("status", {})["conditions"] = [
+            {"type": kind, "status": status} for kind, status in found.items()
+        ]
+
+
+def _conditions(sim: Simulation) -> dict[str, str]:
+    status = sim.objects.get(Role.MACHINE, {}).get("status") or {}
+    return {one["type"]: one["status"] for one in status.get("conditions", [])}
 
 
 def machine_fails(sim: Simulation) -> None:
@@ -169,7 +179,8 @@ RARE: dict[str, Happening] = {
     "foreign Machine": partial(foreign_comes, Role.MACHINE),
     "foreign objects go": foreign_goes,
     "somebody meddles": meddle,
-    "health check": health_check,
+    "health check": partial(health_check, "False"),
+    "health check succeeds": partial(health_check, "True"),
     "Machine fails": machine_fails,
     "other providerID": contradicts,
     "Cluster gone": partial(setting, "cluster", None),

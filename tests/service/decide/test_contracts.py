@@ -108,11 +108,43 @@ def test_v1beta2_says_in_a_condition_whether_infrastructure_is_ready():
     assert not read(V2, status={"infrastructureReady": True}).infrastructure_ready
 
 
+OTHER = {"type": "NodeReady", "status": "True"}
+
+
+def health(succeeded, remediated):
+    """The conditions of a Machine that a MachineHealthCheck looks after."""
+    found = {"HealthCheckSucceeded": succeeded, "OwnerRemediated": remediated}
+    return [OTHER, *({"type": kind, "status": status} for kind, status in found.items() if status)]
+
+
 @pytest.mark.parametrize("contract", list(Contract))
-@pytest.mark.parametrize(("status", "asked"), [("False", True), ("True", False), ("Unknown", False)])
-def test_a_health_check_asks_for_remediation_by_owner_remediated_false(contract, status, asked):
-    machine = read(contract, status={"conditions": [{"type": "OwnerRemediated", "status": status}]})
-    assert machine.remediation_requested is asked
+@pytest.mark.parametrize("remediated", ["False", "True", "Unknown", None])
+@pytest.mark.parametrize("succeeded", ["False", "True", "Unknown", None])
+def test_a_health_check_asks_for_remediation_by_two_conditions(contract, succeeded, remediated):
+    machine = read(contract, status={"conditions": health(succeeded, remediated)})
+    assert machine.remediation_requested is ((succeeded, remediated) == ("False", "False"))
+    stale = (succeeded, remediated) == ("True", "False")
+    assert machine.unmarked_status == ({"conditions": health(succeeded, None)} if stale else None)
+
+
+def test_a_stale_mark_is_cleared_in_the_conditions_of_both_contracts():
+    marked, kept = health("True", "False"), health("True", None)
+    older = {"deprecated": {"v1beta1": {"conditions": marked, "failureReason": "x"}}}
+    assert read(V2, status={"conditions": marked, **older}).unmarked_status == {
+        "conditions": kept,
+        "deprecated": {"v1beta1": {"conditions": kept}},
+    }
+    newer = {"v1beta2": {"conditions": marked}}
+    assert read(V1, status={"conditions": marked, **newer}).unmarked_status == {
+        "conditions": kept,
+        "v1beta2": {"conditions": kept},
+    }
+    assert read(V2, status=older).unmarked_status == {"deprecated": {"v1beta1": {"conditions": kept}}}
+
+
+def test_a_mark_that_counts_is_not_cleared_anywhere():
+    older = {"deprecated": {"v1beta1": {"conditions": health("True", "False")}}}
+    assert read(V2, status={"conditions": health("False", "False"), **older}).unmarked_status is None
 
 
 @pytest.mark.parametrize("contract", list(Contract))

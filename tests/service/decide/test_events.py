@@ -2,7 +2,7 @@
 
 import pytest
 
-from crds.status import MachinePhase, Phase
+from crds.status import MachinePhase, Phase, Remediation
 from service.decide import plan as actions
 from service.decide.events import notices
 from service.decide.lifecycle import decide
@@ -248,10 +248,16 @@ def test_an_emergency_reclaim():
 
 def test_a_remediation():
     sim = running()
-    sick = [{"type": "OwnerRemediated", "status": "False"}]
-    mark = lambda sim: sim.objects[Role.MACHINE]["status"].update(conditions=sick)  # noqa: E731 - reads as a happening
-    assert told_by(sim, mark) == ["Remediated", "MachineDeleted"]
+    assert told_by(sim, HAPPENINGS["health check"]) == ["Remediated", "MachineDeleted"]
     assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
+
+
+def test_a_health_check_that_succeeds_again():
+    sim = running()
+    sim.status = sim.status.model_copy(update={"remediation": Remediation(count=1, at=sim.now, machine_uid="another")})
+    assert told_by(sim, HAPPENINGS["health check"]) == ["RemediationPaused"]
+    assert told_by(sim, HAPPENINGS["health check succeeds"]) == ["RemediationCancelled", "MachineReady"]
+    assert told_by(sim, HAPPENINGS["a quarter of an hour"]) == []
 
 
 @pytest.mark.parametrize(

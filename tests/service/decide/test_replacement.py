@@ -8,7 +8,7 @@ from service.decide import plan as actions
 from service.decide.lifecycle import decide
 from service.decide.plan import Plan
 from service.decide.replacement import pause_after
-from service.decide.world import Contract, Role
+from service.decide.world import Contract, ReclaimAgent, Role
 from tests.service.decide.builders import (
     DISCONNECTED,
     FAILURE,
@@ -85,15 +85,31 @@ def sick(**fields):
 def test_a_machine_that_a_health_check_marked_is_deleted_and_that_is_stored_first():
     plan = decide(intent(), sick(), MORNING)
     assert (plan.phase, plan.reason) == (Phase.PENDING, "Remediating")
-    assert plan.actions[:2] == (actions.RecordRemediation(1, MORNING, UNWELL), actions.RecordShutdown(MORNING))
+    assert plan.actions[:2] == (actions.RecordShutdown(MORNING), actions.RecordRemediation(1, MORNING, UNWELL))
     assert kinds(plan)[-1] == "Delete"
+
+
+def test_a_machine_goes_only_as_it_was_seen_as_its_health_check_may_have_succeeded_since():
+    ill = machine(remediation_requested=True, of={"resource_version": "9"}, drain_seconds=1)
+    plan = decide(intent(), running_world(machine=ill), MORNING)
+    patch, delete = plan.actions[-2:]
+    assert (patch.resource_version, delete.unchanged) == ("9", True)
+
+
+def test_the_stale_mark_of_a_health_check_is_cleared_and_nothing_else_is_done():
+    status = {"conditions": []}
+    well = running_world(machine=machine(unmarked_status=status, of={"resource_version": "9"}))
+    plan = decide(intent(), well, MORNING)
+    assert (plan.phase, plan.reason, kinds(plan)) == (Phase.ACTIVE, "MachineRunning", ["Patch"])
+    (patch,) = plan.actions
+    assert (patch.subresource, patch.resource_version, patch.body) == ("status", "9", {"status": status})
 
 
 def test_a_failed_machine_is_replaced_when_a_health_check_marks_it():
     failed = new_machine(failure=FAILURE, remediation_requested=True)
     plan = decide(intent(), running_world(machine=failed, node=None, status=status()), MORNING)
     assert (plan.phase, plan.reason) == (Phase.PENDING, "Remediating")
-    assert kinds(plan)[0] == "RecordRemediation"
+    assert kinds(plan)[:2] == ["RecordShutdown", "RecordRemediation"]
     assert kinds(plan)[-1] == "Delete"
 
 
@@ -114,7 +130,7 @@ def test_replacements_grow_rarer(count, minutes):
     assert early.problem
     assert early.look_again_at == due
     late = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due)
-    assert late.actions[0] == actions.RecordRemediation(count + 1, due, UNWELL)
+    assert late.actions[1] == actions.RecordRemediation(count + 1, due, UNWELL)
 
 
 def test_a_replacement_that_was_stored_but_not_begun_goes_on_without_being_counted_again():
@@ -124,14 +140,33 @@ def test_a_replacement_that_was_stored_but_not_begun_goes_on_without_being_count
     assert kinds(plan) == ["Patch", "Delete"]
 
 
+def test_a_replacement_that_was_called_off_begins_again_when_the_same_machine_is_marked_again():
+    stored = sick(remediation=Remediation(count=2, at=MORNING, machine_uid=UNWELL))
+    later = MORNING + MINUTE
+    plan = decide(intent(), stored, later)
+    assert plan.actions[:2] == (actions.RecordShutdown(later), actions.RecordRemediation(2, later, UNWELL))
+
+
+PAUSED = {"remediation": Remediation(count=1, at=MORNING, machine_uid="another")}
+
+
 def test_while_the_next_replacement_is_not_due_a_cordon_of_ours_is_undone():
-    recent = sick(remediation=Remediation(count=1, at=MORNING, machine_uid="another"))
-    plan = decide(intent(), recent.having(node=cordoned_node()), MORNING + MINUTE)
+    plan = decide(intent(), sick(**PAUSED).having(node=cordoned_node()), MORNING + MINUTE)
     assert (plan.reason, kinds(plan)) == ("RemediationPaused", ["Uncordon"])
+
+
+def test_while_the_next_replacement_is_not_due_the_machine_is_kept_as_it_should_be():
+    taints = [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]
+    spec = {"nodeTaints": taints, "killIfCommands": ["idea"], "machineTemplate": {"labels": {"rack": "4"}}}
+    seen = sick(**PAUSED).having(reclaim_agent=ReclaimAgent(commands=None))
+    plan = decide(intent(**spec), seen, MORNING + MINUTE)
+    assert (plan.phase, plan.reason, plan.problem) == (Phase.ERROR, "RemediationPaused", True)
+    assert kinds(plan) == ["Patch", "ApplyTaints", "EquipReclaim"]
+    assert plan.taints is not None
 
 
 def test_a_replacement_made_by_a_clock_that_was_far_ahead_does_not_hold_up_the_next():
     ahead = sick(remediation=Remediation(count=1, at=MORNING + timedelta(days=365), machine_uid="another"))
-    assert decide(intent(), ahead, MORNING).actions[0] == actions.RecordRemediation(2, MORNING, UNWELL)
+    assert decide(intent(), ahead, MORNING).actions[1] == actions.RecordRemediation(2, MORNING, UNWELL)
     a_little = sick(remediation=Remediation(count=1, at=MORNING + MINUTE, machine_uid="another"))
     assert decide(intent(), a_little, MORNING).reason == "RemediationPaused"
