@@ -24,6 +24,7 @@ from service.app import Component, Shared
 from service.decide import readiness
 from service.decide.precedence import precedence_of
 from service.fence import Fence, NoFence, NotOursError
+from service.kube.decode import Object
 from service.kube.discovery import BELIEVE_SECONDS, Discovery
 from service.kube.errors import KubeError
 from service.kube.resource import SCHEDULED_MACHINES
@@ -42,6 +43,7 @@ from service.reconciler import Reconciler, TroubleError
 from service.runtime.cache import Change, Happening
 from service.runtime.key import Key
 from service.runtime.queue import LONG_AGO
+from service.runtime.slots import Slots
 from service.runtime.worker import WorkerPool
 from service.settings import Settings
 from service.sharding import Shard
@@ -99,9 +101,11 @@ class Controller:
             client, self.watches, self.workloads, settings.policy, shared.clock, settings.host_identities
         )
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
-        performer = Performer(client, self.observer)
+        slots = Slots(settings.workers, self.queue.add)
+        performer = Performer(client, self.observer, slots)
         performer.doubtful = self._may_be_stale
         self.reconciler = Reconciler(self.queue, self.observer, performer, self.events, shared.clock)
+        self.reconciler.on_finished = lambda key, waits: slots.finished(key, waits=waits)
         self.reach = Reach(self._ask, lambda: self.queue.hasten(HASTE_SECONDS))
         self._ownership = Ownership(self.fence, self.queue, self.watches.scheduled, self.reconciler.forget)
         self.leases = self._make_leases(fence) if fence is not None else None
@@ -219,6 +223,8 @@ class Controller:
             if change.happening is Happening.ADDED:
                 self.queue.add(change.key, priority=precedence_of(change.object))
             self.reconciler.echoes.heard(change.key, str(change.version))
+            if _is_killed(change.object):
+                self.queue.add(change.key, due=LONG_AGO)
             if not self.fence.owns(change.key):
                 self._warmth.see(change.object)
 
@@ -323,6 +329,13 @@ class Controller:
 def _most_of_one(settings: Settings) -> int | None:
     """How many workers one namespace may take: always some are left for the others, if there are others."""
     return None if len(settings.namespaces) == 1 else max(1, settings.workers - max(1, settings.workers // 8))
+
+
+def _is_killed(raw: Object) -> bool:
+    """Whether somebody has just pulled the kill switch: no crowd of its namespace goes first then."""
+    spec, status = raw.get("spec"), raw.get("status")
+    seen = status.get("observedGeneration") if isinstance(status, dict) else None
+    return isinstance(spec, dict) and spec.get("killSwitch") is True and seen != raw["metadata"].get("generation")
 
 
 def _count_restart(kind: str, reason: str) -> None:

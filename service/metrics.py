@@ -83,7 +83,7 @@ CERTIFICATE_EXPIRY: Final = Gauge(
 
 RECONCILES: Final = Counter(
     "reconciles",
-    "Passes over a ScheduledMachine by result: changed, unchanged, gone, error.",
+    "Passes over a ScheduledMachine by result: changed, unchanged, waiting, gone, error.",
     ["result"],
     namespace=NAMESPACE,
     registry=REGISTRY,

@@ -34,6 +34,8 @@ from service.runtime.queue import LONG_AGO, Queue
 
 CONFLICT_PAUSES: Final = Backoff(base=0.1, cap=30.0)
 """Somebody was quicker: look again at once; where that never ends, such as behind a webhook, ever less often."""
+WAITING: Final = "waiting"
+"""The result of a pass that goes on when a provider has answered others."""
 EMERGENCY_PAUSE: Final = timedelta(seconds=2)
 """Somebody waits for his machine: no back-off."""
 
@@ -63,21 +65,21 @@ class Reconciler:
         self.echoes = Echoes(queue.add)
         observer.on_written = lambda key, raw: self.echoes.wrote(key, raw["metadata"]["resourceVersion"])
         self.shown_shard: Callable[[Key], str | None] = lambda _key: None
+        self.on_finished: Callable[[Key, bool], None] = lambda _key, _waits: None
+        """Told when a pass is over, or an object gone, and whether the rest of the pass waits for its turn."""
 
     async def __call__(self, key: Key) -> None:
         """One pass over one object."""
-        started = time.perf_counter()
+        started, result = time.perf_counter(), "error"
         self.echoes.begin(key)
         with structlog.contextvars.bound_contextvars(object=str(key)):
             try:
                 result = await self._pass(key)
-            except Exception:
-                metrics.RECONCILES.labels("error").inc()
-                raise
             finally:
                 self.echoes.end(key)
+                self.on_finished(key, result == WAITING)
                 metrics.RECONCILE_DURATION.observe(time.perf_counter() - started)
-        metrics.RECONCILES.labels(result).inc()
+                metrics.RECONCILES.labels(result).inc()
 
     async def _pass(self, key: Key) -> str:
         subject = self._observer.subject(key)
@@ -106,6 +108,8 @@ class Reconciler:
         self._remind(key, plan.look_again_at, priority)
         self._look_again(key, plan, outcome)
         self._look_for_what_nobody_tells(key, world, plan, outcome)
+        if outcome.awaits is not None:
+            return WAITING
         return "changed" if outcome.done else "unchanged"
 
     async def _observe(self, subject: Subject) -> World:
@@ -123,7 +127,7 @@ class Reconciler:
 
     async def _report(self, subject: Subject, world: World, plan: Plan, outcome: Outcome, now: datetime) -> None:
         before, situation = subject.status, Situation.at(subject.intent, world, now)
-        if premature(situation, plan, outcome):
+        if premature(situation, plan, outcome) or _passes_unnoticed(before, outcome):
             return
         told = report(situation, plan, outcome)
         after = told.model_copy(update={"shard": self.shown_shard(subject.key)})
@@ -200,7 +204,14 @@ class Reconciler:
     def forget(self, key: Key) -> None:
         """A ScheduledMachine is gone, or somebody else's now."""
         self._conflicts.succeeded(key)
+        self.on_finished(key, False)  # noqa: FBT003 - as for every listener
         self._observer.forget(key)
+
+
+def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
+    """Whether a wait is too short to be worth a write, or the status says already what is wrong with the provider."""
+    waits = outcome.awaits
+    return waits is not None and not outcome.done and (not waits.slow or before.phase is Phase.ERROR)
 
 
 def _hurry(plan: Plan) -> timedelta | None:

@@ -6,6 +6,7 @@ Taints that a server refuses are the exception: nothing that comes after them ne
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -17,7 +18,7 @@ from crds import names
 from service.act import own, reclaim
 from service.act.troubles import trouble_from
 from service.decide import manifests, taints
-from service.decide.outcome import Blocker, Outcome, Trouble
+from service.decide.outcome import Blocker, Outcome, Trouble, Turn
 from service.decide.plan import (
     Action,
     AddFinalizer,
@@ -47,6 +48,7 @@ from service.kube.resource import NODES, PODS, Resource
 from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.runtime.key import Key
+from service.runtime.slots import CREATE, Lane, NoSlotError, Slots
 from service.runtime.tasks import all_of
 
 EVICTIONS_AT_ONCE = 8
@@ -75,9 +77,10 @@ class Progress:
 class Performer:
     """Performs plans against the management cluster and its workload clusters."""
 
-    def __init__(self, client: Client, observer: Observer) -> None:
+    def __init__(self, client: Client, observer: Observer, slots: Slots) -> None:
         self._client = client
         self._observer = observer
+        self._slots = slots
         self.doubtful: Callable[[Key], bool] = lambda _key: False
         """Whether what is known of a ScheduledMachine may be out of date."""
 
@@ -86,6 +89,7 @@ class Performer:
         progress = Progress(world=world, until=plan.look_again_at, done=[], blockers=[], left=[])
         trouble: Trouble | None = None
         interrupted = False
+        awaits: Turn | None = None
         for action in plan.actions:
             try:
                 if isinstance(action, BestEffort):
@@ -95,6 +99,9 @@ class Performer:
             except (Conflict, ChangedMeanwhile):
                 interrupted = True
                 break
+            except NoSlotError as full:
+                awaits = Turn(full.lane.kind, full.slow)
+                break
             except KubeError as error:
                 trouble = trouble or trouble_from(action, error)
                 if _ends_the_plan(action, error):
@@ -102,7 +109,7 @@ class Performer:
                 continue
             progress.done.append(action)
         done, blockers, left = tuple(progress.done), tuple(progress.blockers), tuple(progress.left)
-        return progress.world, Outcome(done, trouble, blockers, interrupted, left)
+        return progress.world, Outcome(done, trouble, blockers, interrupted, left, awaits)
 
     async def _attempt(self, action: BestEffort, subject: Subject, progress: Progress) -> None:
         try:
@@ -169,7 +176,8 @@ class Performer:
     async def _create(self, action: Create, subject: Subject, world: World) -> World:
         resource = await self._observer.resolve(action.manifest["apiVersion"], action.manifest["kind"])
         try:
-            raw = await self._client.create(resource, dict(action.manifest), namespace=world.me.namespace)
+            with self._turn(CREATE, action, resource, subject):
+                raw = await self._client.create(resource, dict(action.manifest), namespace=world.me.namespace)
         except AlreadyExists:
             # Ours from before a crash or a lost answer, or somebody else's: the next look tells.
             raw = await self._what_is_there(resource, action.manifest["metadata"]["name"], world)
@@ -195,9 +203,10 @@ class Performer:
             precondition["resourceVersion"] = action.resource_version
         body = {**action.body, "metadata": {**action.body.get("metadata", {}), **precondition}}
         try:
-            raw = await self._client.patch(
-                resource, action.name, body, namespace=world.me.namespace, subresource=action.subresource
-            )
+            with self._turn("patch", action, resource, subject):
+                raw = await self._client.patch(
+                    resource, action.name, body, namespace=world.me.namespace, subresource=action.subresource
+                )
         except Conflict:
             await self._observer.catch_up_child(resource, action.name, world.me.namespace)
             raise
@@ -210,9 +219,10 @@ class Performer:
         seen = world.child(action.role)
         version = seen.resource_version if action.unchanged and seen else None
         try:
-            raw = await self._client.delete(
-                resource, action.name, namespace=world.me.namespace, uid=action.uid, resource_version=version
-            )
+            with self._turn("delete", action, resource, subject):
+                raw = await self._client.delete(
+                    resource, action.name, namespace=world.me.namespace, uid=action.uid, resource_version=version
+                )
         except Conflict:
             await self._observer.catch_up_child(resource, action.name, world.me.namespace)
             raise
@@ -223,6 +233,14 @@ class Performer:
         if raw.get("kind") == "Status":  # nothing held it: it went at once
             return self._observer.vanished(world, action.role, resource)
         return self._observer.absorbed(subject, world, action.role, resource, raw)
+
+    def _turn(
+        self, verb: str, action: Create | Patch | Delete, resource: Resource, subject: Subject
+    ) -> AbstractContextManager[None]:
+        """A slot for a call that a provider's webhook may hold up."""
+        if action.role is Role.MACHINE:
+            return nullcontext()
+        return self._slots.held(Lane(resource.label, verb), subject.key)
 
     async def _on_workload(
         self, action: Cordon | Uncordon | ApplyTaints | Evict, subject: Subject, progress: Progress

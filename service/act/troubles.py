@@ -8,10 +8,12 @@ from service.decide.plan import Action, Create
 from service.kube.errors import (
     NAMESPACE_TERMINATING,
     AlreadyExists,
+    Denied,
     Forbidden,
     Invalid,
     KubeError,
     NotFound,
+    QuotaExceeded,
     Rejected,
     Unauthorized,
 )
@@ -29,7 +31,13 @@ def trouble_from(action: Action, error: KubeError) -> Trouble:
     )
 
 
-_ON_CREATION: Final = {AlreadyExists: "ForeignObject", NotFound: "ProviderNotFound", Invalid: "ProviderRejected"}
+_ON_CREATION: Final = {
+    AlreadyExists: "ForeignObject",
+    NotFound: "ProviderNotFound",
+    Invalid: "ProviderRejected",
+    Denied: "ProviderRejected",
+    QuotaExceeded: "QuotaExceeded",
+}
 _ALWAYS: Final = {
     WorkloadUnreachable: "WorkloadClusterUnreachable",
     Forbidden: "Forbidden",

@@ -40,8 +40,12 @@ class Account(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why things are as they are: the trouble if there is any, else the plan's reason."""
-        return self.outcome.trouble.reason if self.outcome.trouble else self.plan.reason
+        """Why things are as they are: the trouble if there is any, a slow provider, else the plan's reason."""
+        if self.outcome.trouble is not None:
+            return self.outcome.trouble.reason
+        if self.outcome.awaits is not None and self.outcome.awaits.slow:
+            return "WaitingForProvider"
+        return self.plan.reason
 
     @property
     def message(self) -> str:

@@ -28,6 +28,20 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A write that was put off, as enough calls to the same kind of provider object are under way."""
+
+    kind: str
+    slow: bool
+    """Whether those calls take long: the user is told then."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return f"Waiting for the provider: calls for {self.kind} take long, and other machines go first."
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of performing a plan as far as it went."""
 
@@ -38,6 +52,8 @@ class Outcome:
     """Whether something changed under our hands, so that the rest of the plan must be thought over."""
     left: tuple[Action, ...] = ()
     """What was tried in vain and left for later."""
+    awaits: Turn | None = None
+    """What the rest of the plan waits for."""
 
     def did(self, kind: type[Action]) -> bool:
         """Whether an action of that class was carried out."""
@@ -48,6 +64,8 @@ def explain(plan: Plan, outcome: Outcome) -> str:
     """The sentence for the user: the trouble if there is any, else where things stand and who holds them up."""
     if outcome.trouble is not None:
         return outcome.trouble.message
+    if outcome.awaits is not None and outcome.awaits.slow:
+        return outcome.awaits.message
     if not outcome.blockers:
         return plan.message
     named = outcome.blockers[:BLOCKERS_NAMED]

@@ -102,7 +102,7 @@ class Machine:
     detach_seconds: int | None
     waiting_for: str | None
     unmarked_status: Mapping[str, Any] | None = None
-    """What its status must say to be rid of the mark of a health check that succeeds again; None without such a mark."""
+    """What its status must say to be rid of the mark of a health check that succeeds again; None if it has none."""
 
     @property
     def leaving(self) -> bool:

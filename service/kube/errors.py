@@ -11,10 +11,13 @@ KubeError
 ├── Expired              list again: the resourceVersion is too old (410)
 ├── Unauthorized         our credentials were refused, even after reading them again (401)
 └── Rejected             a human must act (400 and other 4xx)
-    ├── Forbidden        a permission, a quota or an admission policy says no (403)
+    ├── Forbidden        a permission is missing, or the namespace goes (403)
+    │   └── QuotaExceeded  a ResourceQuota says no (403)
+    ├── Denied           an admission webhook or policy says no (any 4xx but 409, 422 and 429)
     └── Invalid          the object breaks its schema (422); `causes` says where
 """
 
+import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -30,6 +33,10 @@ NAMESPACE_TERMINATING = "NamespaceTerminating"
 """The cause that an API server gives when it refuses to create something in a namespace that is being deleted."""
 _CAUSES_LIMIT = 16
 _NOT_READY = "not yet ready to handle request"
+_SUBJECT = r'[a-z0-9./-]+ (?:"[^"]*" )?is forbidden: '
+"""How the API server begins a 403 of its own: with the resource and, where there is one, the object's name."""
+_DENIED = re.compile(rf"admission webhook \"[^\"]*\" denied the request|{_SUBJECT}ValidatingAdmissionPolicy '")
+_QUOTA = re.compile(rf"{_SUBJECT}exceeded quota: ")
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -118,7 +125,15 @@ class Rejected(KubeError):
 
 
 class Forbidden(Rejected):
-    """Not permitted: RBAC, a quota, an admission policy or a terminating namespace."""
+    """Not permitted: RBAC, a quota or a terminating namespace."""
+
+
+class QuotaExceeded(Forbidden):
+    """A ResourceQuota is used up."""
+
+
+class Denied(Rejected):
+    """An admission webhook or a ValidatingAdmissionPolicy refused the object; the message quotes it."""
 
 
 class Invalid(Rejected):
@@ -144,7 +159,7 @@ def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None 
     code = _said(_whole(answer.get("code")), answer)
     reason = str(answer.get("reason") or "")
     causes = tuple(_cause(_mapping(raw)) for raw in _listed(details.get("causes"))[:_CAUSES_LIMIT])
-    kind = _class_for(code, reason, causes)
+    kind = _refusal(code, str(answer.get("message"))) or _class_for(code, reason, causes)
     error = kind(
         _sentence(what, code, answer, causes),
         status=code,
@@ -160,6 +175,19 @@ def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None 
 def _said(code: int, answer: dict[str, Any]) -> int:
     """Admission that has not read its configuration yet, after a start of the API server, calls that forbidden."""
     return 503 if code == 403 and _NOT_READY in str(answer.get("message")) else code
+
+
+def _refusal(code: int, message: str) -> type[KubeError] | None:
+    """Tells by the API server's words who refused: permissions answer 403, and so do quotas, webhooks and policies."""
+    if code == 403 and _QUOTA.match(message):
+        return QuotaExceeded
+    if 400 <= code < 500 and code not in _NOT_A_REFUSAL and _DENIED.match(message):
+        return Denied
+    return None
+
+
+_NOT_A_REFUSAL = frozenset({409, 422, 429})
+"""Whoever answers so: look again, mend the object, try later."""
 
 
 def _class_for(code: int, reason: str, causes: tuple[Cause, ...]) -> type[KubeError]:

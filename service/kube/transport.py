@@ -30,6 +30,8 @@ RETRY_PAUSES = (0.1, 0.4)
 STUMBLED = frozenset({500, 502, 503, 504})
 NO_ANSWER = "no API server answered that the given CA vouches for"
 """All that a message says of an address which a tenant chose: he shall not learn what is there."""
+STUMBLE_SECONDS = 1.0
+"""A server that stumbles says so at once."""
 NOT_REPEATED = frozenset({"create_eviction"})
 """Asked again every few seconds anyway, and a pod with two budgets is answered with 500 for ever."""
 
@@ -92,13 +94,16 @@ class Transport:
     async def call(self, request: Request) -> bytes:
         """Sends and returns the body of a good answer; asks again, a little later, where the server stumbled.
 
-        So a write may reach the server more than once; ours are all made to bear that.
+        So a write may reach the server more than once; ours are all made to bear that. A failure that took long is
+        not repeated here: a webhook that hangs would hang again, and whoever called would wait for all of it.
         """
         for pause in RETRY_PAUSES:
+            started = time.perf_counter()
             try:
                 return await self._call_known(request)
             except Unavailable as error:
-                if error.status not in STUMBLED or request.verb in NOT_REPEATED:
+                slow = time.perf_counter() - started > STUMBLE_SECONDS
+                if slow or error.status not in STUMBLED or request.verb in NOT_REPEATED:
                     raise
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - spreads load
         return await self._call_known(request)

@@ -40,6 +40,7 @@ from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.observe.watches import Hooks, Watches
 from service.runtime.key import Key
+from service.runtime.slots import Slots
 from tests.e2e.manifests import machine
 from tests.e2e.pods import BUDGETS, is_going
 from tests.service.decide.builders import child, identity, world
@@ -72,7 +73,7 @@ class Hands:
         watches = Watches(client, Discovery(client), ignore)
         self.clock = ManualClock(datetime.now(UTC))
         observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, self.clock)
-        self.performer = Performer(client, observer)
+        self.performer = Performer(client, observer, Slots(16, lambda _key: None))
         self.world = world(me=identity(namespace=namespace, uid=uid))
         raw = machine("desk")
         raw["metadata"] |= {"namespace": namespace, "uid": uid, "resourceVersion": "1"}

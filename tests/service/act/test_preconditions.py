@@ -25,6 +25,7 @@ from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.observe.watches import Hooks, Watches
 from service.runtime.key import Key
+from service.runtime.slots import Slots
 from tests.e2e.manifests import machine
 from tests.service.decide.builders import MORNING, child, identity, node, pod, world
 
@@ -110,7 +111,7 @@ def performer(wire, monkeypatch):
     monkeypatch.setattr(observer, "resource_of", resource)
     for absorbed in ("absorb_node", "absorb_agent_config"):
         monkeypatch.setattr(observer, absorbed, lambda *_: None)
-    return Performer(wire.client, observer)
+    return Performer(wire.client, observer, Slots(16, lambda _key: None))
 
 
 @pytest.fixture
