@@ -31,11 +31,14 @@ from service.runtime.backoff import Backoff, Failures
 from service.runtime.echoes import Echoes
 from service.runtime.key import Key
 from service.runtime.queue import LONG_AGO, Queue
+from service.runtime.slots import SLOW_SECONDS
 
 CONFLICT_PAUSES: Final = Backoff(base=0.1, cap=30.0)
 """Somebody was quicker: look again at once; where that never ends, such as behind a webhook, ever less often."""
 WAITING: Final = "waiting"
 """The result of a pass that goes on when a provider has answered others."""
+TELL_SECONDS: Final = 2 * SLOW_SECONDS
+"""A wait for a provider that lasts so long is told in the status."""
 EMERGENCY_PAUSE: Final = timedelta(seconds=2)
 """Somebody waits for his machine: no back-off."""
 
@@ -181,6 +184,8 @@ class Reconciler:
             # What was to be looked at soon anyway, such as a drain, does not wait for a back-off.
             soon = outcome.trouble.retry_after or _hurry(plan) or plan.look_again_in
             raise TroubleError(outcome.trouble.message, soon)
+        elif outcome.awaits is not None and not outcome.awaits.slow:
+            self._queue.retry(key, after=TELL_SECONDS)  # a slot that is free wakes it before; else the user is told
         else:
             self._look_soon(key, plan, outcome)
 

@@ -45,6 +45,39 @@ def test_an_api_server_that_is_still_starting_forbids_nothing():
     assert error.status == 503, "so that it is asked again, and counts as trouble of the server's"
 
 
+RBAC = 'hosts.infra.example is forbidden: User "a" cannot create resource "hosts" in API group "infra.example"'
+POLICY = "hosts.infra.example \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
+QUOTA = 'hosts.infra.example "x" is forbidden: exceeded quota: q, requested: count/hosts=1, used: 1, limited: 1'
+WEBHOOK = 'admission webhook "w" denied the request: no'
+NAMESPACE = 'hosts.infra.example "x" is forbidden: unable to create new content in namespace a because it is being'
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (403, RBAC, errors.Forbidden),
+        (403, NAMESPACE, errors.Forbidden),
+        (403, f"{RBAC}: {WEBHOOK}, {POLICY}", errors.Forbidden),
+        (403, POLICY, errors.Denied),
+        (422, POLICY, errors.Invalid),
+        (403, WEBHOOK, errors.Denied),
+        (400, WEBHOOK, errors.Denied),
+        (404, WEBHOOK, errors.Denied),
+        (422, WEBHOOK, errors.Invalid),
+        (409, WEBHOOK, errors.Conflict),
+        (429, WEBHOOK, errors.TooManyRequests),
+        (500, WEBHOOK, errors.Unavailable),
+        (403, f"{WEBHOOK}: {RBAC}", errors.Denied),
+        (403, QUOTA, errors.QuotaExceeded),
+        (403, f"{WEBHOOK}: {QUOTA}", errors.Denied),
+    ],
+)
+def test_who_refused_is_told_by_how_the_api_servers_sentence_begins(code, message, kind):
+    error = answered(code, "Forbidden", message)
+    assert type(error) is kind
+    assert message in error.message
+
+
 def test_a_budget_that_forbids_an_eviction_is_named():
     cause = {"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2"}
     error = answered(429, "TooManyRequests", "Cannot evict pod", causes=[cause])
