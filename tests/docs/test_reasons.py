@@ -27,7 +27,15 @@ NOT_REASONS = {
     *("Cluster", "Machine", "DaemonSet", "Situation", "World"),  # kinds, and types named ahead
     *("Connected",),  # what a World says of its workload cluster where a test does not care
     # Cluster API's own conditions, and reasons of them
-    *("OwnerRemediated", "BootstrapConfigReady", "BootstrapReady", "InfrastructureReady", "NodeReady", "NodeHealthy"),
+    *(
+        "HealthCheckSucceeded",
+        "OwnerRemediated",
+        "BootstrapConfigReady",
+        "BootstrapReady",
+        "InfrastructureReady",
+        "NodeReady",
+        "NodeHealthy",
+    ),
     *("Deleting", *contracts.HOLD_UP, *contracts.STEPS),
 }
 BY_CLASS = {kind.__name__ for kind in (errors.Rejected, errors.Forbidden, errors.Invalid, errors.Unauthorized)}
