@@ -34,7 +34,7 @@ from tests import accounts
 from tests.accounts import Account, Asked
 from tests.charts.helm import CHART, Helm, of_kind, only
 from tests.conftest import aside, make_namespace
-from tests.e2e.manifests import MONDAY_NINE, NINE, SIX, machine, says
+from tests.e2e.manifests import MONDAY_NINE, NINE, SIX, condition, machine, says
 from tests.e2e.operator import Operator, operating
 from tests.e2e.reclaims import Workstations
 from tests.integration import agents
@@ -85,6 +85,15 @@ async def a_day_with_interference_and_a_deletion(op: Operator) -> None:
         await op.until_object(
             resource, f"day-{end}", lambda raw: names.LABEL_OWNER in raw["metadata"].get("labels", {})
         )
+    # The mark of a MachineHealthCheck that succeeds again is cleared.
+    found = {"HealthCheckSucceeded": "True", "OwnerRemediated": "False"}
+    about = {"reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    marks = [{"type": kind, "status": status, **about} for kind, status in found.items()]
+    patch = [{"op": "add", "path": "/status/conditions/-", "value": mark} for mark in marks]
+    await op.client.patch(
+        MACHINES, "day-machine", patch, namespace=op.namespace, kind=PatchKind.JSON, subresource="status"
+    )
+    await op.until_object(MACHINES, "day-machine", lambda raw: not condition(raw["status"], "OwnerRemediated"))
     # Cluster API is told to leave the Machine alone, and somebody rips that out: the rest is the operator's to remove.
     await op.change(MACHINES, "day-machine", {"metadata": {"annotations": {names.ANNOTATION_PAUSED: ""}}})
     op.clock.move_to(SIX)
