@@ -123,6 +123,14 @@ def test_a_write_to_a_node_wakes_the_others_on_it(controller):
     assert controller.queue.take() is None
 
 
+def test_a_kill_switch_goes_before_a_crowd_that_was_due_before_it(controller):
+    hears_of(controller, *OURS)
+    raw = builders.stored(builders.raw_spec(killSwitch=True))
+    raw["metadata"] |= {"name": OURS[-1].name, "resourceVersion": "2", "uid": "u", "generation": 2}
+    controller.watches.scheduled.absorb(raw, notify=True)
+    assert controller.queue.take() == OURS[-1]
+
+
 # What comes of a pass that failed
 
 
