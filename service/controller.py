@@ -92,7 +92,9 @@ class Controller:
         settings, client = shared.settings, shared.client
         forced = None if settings.capi_contract == "auto" else settings.capi_contract
         self.queue = OwnQueue(shared.clock, self.fence.owns, running_per_namespace=_most_of_one(settings))
-        hooks = Hooks(self._scheduled_changed, self._cluster_changed, self._child_changed, _count_restart)
+        hooks = Hooks(
+            self._scheduled_changed, self._cluster_changed, self._child_changed, _count_restart, _count_defect
+        )
         discovery = Discovery(client, contract=forced)
         self.watches = Watches(client, discovery, hooks, settings.namespaces)
         self._scopes = Scopes(discovery, settings.policy, shared.cluster_scoped)
@@ -119,8 +121,10 @@ class Controller:
         self._connect()
 
     def unready(self) -> str | None:
-        """Why no work should come here: the caches are not complete yet."""
-        return None if self._started and self.watches.is_synced else "the caches are not complete yet"
+        """Why no work should come here: the caches are not complete yet, or have not been kept so for long."""
+        if not (self._started and self.watches.is_synced):
+            return "the caches are not complete yet"
+        return self.watches.not_live
 
     async def run(self) -> None:
         """Runs until the service stops."""
@@ -196,6 +200,7 @@ class Controller:
         self.workloads.on_node = self._node_changed
         self.workloads.on_state = self._workload_changed
         self.workloads.on_restart = _count_restart
+        self.workloads.on_defect = _count_defect
         self.observer.on_agent = self.queue.add
         self.observer.on_claim = self._wake_rivals
         self.observer.on_neighbour = self.queue.add
@@ -340,6 +345,10 @@ def _is_killed(raw: Object) -> bool:
 
 def _count_restart(kind: str, reason: str) -> None:
     metrics.WATCH_RESTARTS.labels(kind, reason).inc()
+
+
+def _count_defect(kind: str, defect: str) -> None:
+    metrics.WATCH_OBJECTS_UNREADABLE.labels(kind, defect).inc()
 
 
 def _count_call(call: Call) -> None:

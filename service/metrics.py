@@ -196,6 +196,14 @@ WATCH_RESTARTS: Final = Counter(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
+WATCH_OBJECTS_UNREADABLE: Final = Counter(
+    "watch_objects_unreadable",
+    "Objects that became unreadable, by kind watched and reason: TooDeep (kept without its depths), TooLarge and "
+    "Malformed (ignored until they change).",
+    ["resource", "reason"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
 API_REQUESTS: Final = Counter(
     "api_requests",
     "Requests to API servers, by verb, resource and HTTP status (0: no answer; other: one that HTTP does not know).",

@@ -14,8 +14,9 @@ import orjson
 from crds.names import FIELD_MANAGER
 from service.kube import credentials as access
 from service.kube.credentials import Credentials, Endpoint, Token
-from service.kube.decode import Object, WatchEvent, decoded, event, lines
-from service.kube.errors import Unavailable
+from service.kube.decode import Object, WatchEvent, decoded, event, lines, named_item, too_many
+from service.kube.errors import TooLarge, Unavailable
+from service.kube.pace import Pace, units
 from service.kube.resource import Resource
 from service.kube.transport import Call, Limits, Request, Transport
 
@@ -23,6 +24,10 @@ IDLE_SECONDS = 70.0
 # Without spec and status: for kinds that are large and whose existence is all we ask about.
 METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
 METADATA_LIST = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
+
+
+FEWER = 4
+"""By what the number of objects asked for is divided when they are too large to be taken in at once."""
 
 
 class PatchKind(StrEnum):
@@ -40,6 +45,10 @@ class Page(NamedTuple):
     items: list[Object]
     resource_version: str
     more: str | None
+    limit: int | None = None
+    """How many objects were asked for in the end: fewer than were wanted, if they are large."""
+    too_large: str = ""
+    """Why the one object in it is nothing but its identity; empty if all are whole."""
 
 
 class Client:
@@ -47,6 +56,8 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, credentials: Credentials, *, limits: Limits | None = None) -> None:
         self.transport = Transport(endpoint, credentials, limits or Limits())
+        self.pace = Pace()
+        """How fast the server may talk."""
 
     @classmethod
     async def from_kubeconfig(
@@ -100,7 +111,7 @@ class Client:
 
     async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
         """One object; `NotFound` if there is none."""
-        return decoded(await self._send("get", "GET", resource, resource.item(name, namespace)))
+        return await self._send("get", "GET", resource, resource.item(name, namespace))
 
     async def list_page(  # noqa: PLR0913 - the API's own options, all by keyword
         self,
@@ -113,20 +124,35 @@ class Client:
         more: str | None = None,
         metadata_only: bool = False,
     ) -> Page:
-        """Part of a list, at most `limit` objects; `more` of the last page leads to the next."""
-        query = _query(
-            labelSelector=labels,
-            fieldSelector=fields,
-            limit=limit,
-            **{"continue": more},
-        )
-        request = Request("list", "GET", resource.collection(namespace) + query, resource.plural)
-        request.headers = METADATA_LIST if metadata_only else {}
-        body = decoded(await self.transport.call(request))
-        items, meta = body.get("items") or [], body.get("metadata") or {}
+        """Part of a list, at most `limit` objects; `more` of the last page leads to the next.
+
+        Where that would be too much to take in at once, it is fewer. One object that alone is too much is only named.
+        """
+        while True:
+            query = _query(labelSelector=labels, fieldSelector=fields, limit=limit, **{"continue": more})
+            request = Request("list", "GET", resource.collection(namespace) + query, resource.plural)
+            request.headers = METADATA_LIST if metadata_only else {}
+            request.most_bytes = self.transport.limits.page_bytes if limit != 1 else None
+            try:
+                return await self._page(request, limit)
+            except TooLarge:
+                if limit in (None, 1):
+                    raise
+                limit = max(1, limit // FEWER)
+
+    async def _page(self, request: Request, limit: int | None) -> Page:
+        body, too_large = await self.transport.call(request), ""
+        if too_many(body, self.transport.limits.values):
+            if limit != 1:
+                raise TooLarge(f"{request.what}: too many values at once")
+            answer, too_large = await named_item(body), f"it has more than {self.transport.limits.values} values"
+        else:
+            answer = await decoded(body)
+        await self.pace.spent(units(body) / 2)
+        items, meta = answer.get("items") or [], answer.get("metadata") or {}
         if not isinstance(items, list) or not isinstance(meta, dict):
             raise Unavailable(f"{request.what}: the answer is not a list of objects")
-        return Page(items, meta.get("resourceVersion", ""), meta.get("continue") or None)
+        return Page(items, meta.get("resourceVersion", ""), meta.get("continue") or None, limit, too_large)
 
     async def list(
         self,
@@ -160,14 +186,14 @@ class Client:
     ) -> Object:
         """Stores a new object; `AlreadyExists` if the name is taken."""
         path = resource.collection(namespace) + _query(fieldManager=field_manager, dryRun=_all(dry_run))
-        return decoded(await self._send("create", "POST", resource, path, orjson.dumps(body)))
+        return await self._send("create", "POST", resource, path, orjson.dumps(body))
 
     async def create_subresource(
         self, resource: Resource, name: str, subresource: str, body: Object, *, namespace: str | None = None
     ) -> Object:
         """Posts to a subresource: `eviction` of a pod, `token` of a service account."""
         path = resource.item(name, namespace, subresource)
-        return decoded(await self._send(f"create_{subresource}", "POST", resource, path, orjson.dumps(body)))
+        return await self._send(f"create_{subresource}", "POST", resource, path, orjson.dumps(body))
 
     async def patch(  # noqa: PLR0913 - the API's own options, all by keyword
         self,
@@ -185,7 +211,7 @@ class Client:
         """Changes part of an object; put uid or resourceVersion into the body's metadata as a precondition."""
         query = _query(fieldManager=field_manager, force="true" if force else None, dryRun=_all(dry_run))
         path = resource.item(name, namespace, subresource) + query
-        return decoded(await self._send("patch", "PATCH", resource, path, orjson.dumps(body), kind))
+        return await self._send("patch", "PATCH", resource, path, orjson.dumps(body), kind)
 
     async def replace(
         self,
@@ -199,7 +225,7 @@ class Client:
     ) -> Object:
         """Stores a whole object over the old one; `Conflict` if its resourceVersion is not the current one."""
         path = resource.item(name, namespace, subresource) + _query(fieldManager=field_manager)
-        return decoded(await self._send("replace", "PUT", resource, path, orjson.dumps(body)))
+        return await self._send("replace", "PUT", resource, path, orjson.dumps(body))
 
     async def delete(  # noqa: PLR0913 - the API's own options, all by keyword
         self,
@@ -224,7 +250,7 @@ class Client:
             "propagationPolicy": propagation,
         }
         path = resource.item(name, namespace)
-        return decoded(await self._send("delete", "DELETE", resource, path, orjson.dumps(_present(**options))))
+        return await self._send("delete", "DELETE", resource, path, orjson.dumps(_present(**options)))
 
     async def watch(  # noqa: PLR0913 - the API's own options, all by keyword
         self,
@@ -256,13 +282,13 @@ class Client:
         request.headers = METADATA if metadata_only else {}
         async with self.transport.stream(request, idle_seconds=idle_seconds) as content:
             on_open()
-            async for line in lines(content.iter_any()):
-                self.transport.check_values(line)
-                yield event(line, request.what)
+            async for line in lines(content.iter_any(), self.transport.limits.line_bytes):
+                yield await event(line, request.what, self.transport.limits.values)
+                await self.pace.spent(units(line.text))
 
     async def raw_get(self, path: str) -> Object:
         """Any path, for discovery."""
-        return decoded(await self.transport.call(Request("get", "GET", path, "discovery")))
+        return await self._object(Request("get", "GET", path, "discovery"))
 
     async def _send(
         self,
@@ -272,9 +298,15 @@ class Client:
         path: str,
         body: bytes | None = None,
         content_type: str = "application/json",
-    ) -> bytes:
+    ) -> Object:
         headers = {} if body is None else {"Content-Type": content_type}
-        return await self.transport.call(Request(verb, method, path, resource.plural, body, headers))
+        return await self._object(Request(verb, method, path, resource.plural, body, headers))
+
+    async def _object(self, request: Request) -> Object:
+        body = await self.transport.call(request)
+        if too_many(body, self.transport.limits.values):
+            raise TooLarge(f"{request.what}: the answer holds more than {self.transport.limits.values} values")
+        return await decoded(body)
 
 
 def _query(**parameters: str | int | None) -> str:

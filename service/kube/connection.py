@@ -16,6 +16,7 @@ from service.kube.client import Client
 from service.kube.credentials import KubeconfigRefused, Token
 from service.kube.errors import KubeError, NotFound, Unauthorized, Unavailable, Untrusted, bounded
 from service.kube.kubeconfig import Access, read_secret
+from service.kube.pace import Limited, Throttle
 from service.kube.resource import NODES, SECRETS
 from service.kube.transport import Call, Limits
 from service.runtime.backoff import Backoff
@@ -28,9 +29,17 @@ from service.runtime.watch import Objects, Reflector
 log = structlog.get_logger()
 
 # Short and few: a cluster that does not answer must not hold up the workers that serve others.
-LIMITS = Limits(calls=8, call_seconds=10.0, connect_seconds=5.0, body_bytes=64 * 1024 * 1024, values=500_000)
+LIMITS = Limits(
+    calls=8,
+    call_seconds=10.0,
+    connect_seconds=5.0,
+    body_bytes=16 * 1024 * 1024,
+    page_bytes=4 * 1024 * 1024,
+    line_bytes=4 * 1024 * 1024,
+    values=50_000,
+)
 PAGE = 100
-"""A Node or pod has some hundred values, so a page of them has far fewer than are taken in at once."""
+"""A Node or pod has some hundred values, so a page of them has fewer than are taken in at once."""
 PATIENCE = Backoff(base=2.0, cap=60.0, jitter=0.5)
 # Some ten thousand Nodes; a server that sends more is up to no good.
 NODE_BYTES = 64 * 1024 * 1024
@@ -82,7 +91,9 @@ def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
 class Workload:
     """One workload cluster. `nodes` is its cache of Nodes, `state` whether that can be relied on now."""
 
-    def __init__(self, key: Key, management: Client, on_state: Callable[[], None]) -> None:
+    def __init__(
+        self, key: Key, management: Client, on_state: Callable[[], None], throttle: Throttle | None = None
+    ) -> None:
         self.key = key
         self.state = CONNECTING
         self.settled = asyncio.Event()
@@ -92,7 +103,10 @@ class Workload:
         self.observer: Callable[[Call], None] | None = None
         self.on_restart: Callable[[str, str], None] = lambda _resource, _reason: None
         """Told the kind watched and the reason whenever a watch broke."""
+        self.on_defect: Callable[[str, str], None] = lambda _resource, _defect: None
+        """Told the kind of an object that cannot be read, and what is wrong with it."""
         self._management = management
+        self._pace = Limited(throttle or Throttle())
         self._on_state = on_state
         self._access: Access | None = None
         self._client: Client | None = None
@@ -118,6 +132,7 @@ class Workload:
         if informer is None:
             informer = self._beside[name] = make(client)
             informer.on_restart(partial(self.on_restart, informer.resource.plural))
+            informer.on_defect(partial(self.on_defect, informer.resource.plural))
             if group is not None:
                 start(group, informer.run(), name=f"watch {name} of {self.key}")
         return informer
@@ -187,11 +202,13 @@ class Workload:
         patience = self._management.transport.limits.unacknowledged_seconds
         limits = replace(LIMITS, unacknowledged_seconds=patience)
         self._client = Client(await _endpoint(access), _SecretToken(access.token, self), limits=limits)
+        self._client.pace = self._pace
         self._client.guard_writes(self.guard)
         self._client.observe_calls(self._note)
         reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
         reflector.on_connected = self._connected
         reflector.on_restart = partial(self.on_restart, NODES.plural)
+        reflector.on_defect = partial(self.on_defect, NODES.plural)
         return reflector
 
     async def _swap(self, client: Client, reflector: Reflector, old: Access, new: Access) -> None:

@@ -1,15 +1,31 @@
-"""From bytes on the wire to plain dicts; called by the client only."""
+"""From bytes on the wire to plain dicts; called by the client only.
 
-from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+One object that cannot be decoded costs neither its watch nor its list: what is nested too deep is cut off, and an
+object that is too large is named without its contents.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
+from service.kube import scan
 from service.kube.errors import Unavailable, from_status
 
 Object = dict[str, Any]
-# etcd stores no object larger than 1.5 MB by default.
-_LINE_LIMIT = 16 * 1024 * 1024
+Answer = TypeVar("Answer")
+LINE_BYTES: Final = 16 * 1024 * 1024
+"""etcd stores no object larger than 1.5 MB by default; as JSON it can be several times as long."""
+ENDLESS: Final = 16
+"""A line so many times as long as is kept has no end: the server is up to no good."""
+LEVELS: Final = 400
+"""Fewer than orjson decodes (1,024), more than it encodes (254), so that the cache notices what is too deep to keep."""
+_SCANNED_AT_ONCE: Final = 16 * 1024
+_NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
+_OF_EVENT: Final = ("object", "metadata")
+_OF_ITEM: Final = ("items", "", "metadata")
+_OF_LIST: Final = ("metadata",)
 
 
 class WatchEvent(NamedTuple):
@@ -17,27 +33,43 @@ class WatchEvent(NamedTuple):
 
     type: str
     object: Object
+    too_large: str = ""
+    """Why the object is nothing but what could be found of its identity; empty if it is whole."""
 
 
-async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines of a stream, however its chunks were cut."""
+class Line(NamedTuple):
+    """A line of a watch; `text` is only its beginning if it is longer than is kept."""
+
+    text: bytes
+    whole: bool = True
+
+
+async def lines(chunks: AsyncIterator[bytes], most: int = LINE_BYTES) -> AsyncIterator[Line]:
+    """The lines of a stream, however its chunks were cut; `most` bytes of each are kept."""
     parts: list[bytes] = []  # of a line whose end has not come yet
-    held = 0
+    size = 0
     async for chunk in chunks:
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            yield b"".join([*parts, line]) if parts else line
-            parts, held = [], 0
-        if rest:
+        *ended, rest = chunk.split(b"\n")
+        for last in ended:
+            yield _line([*parts, last], size + len(last), most)
+            parts, size = [], 0
+        if rest and size <= most:
             parts.append(rest)
-            held += len(rest)
-        if held > _LINE_LIMIT:
-            raise Unavailable(f"a watch event is longer than {_LINE_LIMIT} bytes")
+        size += len(rest)
+        if size > ENDLESS * most:
+            raise Unavailable(f"a watch event is longer than {ENDLESS * most} bytes")
 
 
-def event(line: bytes, what: str) -> WatchEvent:
+def _line(parts: list[bytes], size: int, most: int) -> Line:
+    text = parts[0] if len(parts) == 1 else b"".join(parts)
+    return Line(text) if size <= most else Line(text[:most], whole=False)
+
+
+async def event(line: Line, what: str, values: int | None = None) -> WatchEvent:
     """One line of a watch; an ERROR line is raised as the error it describes."""
-    change = decoded(line)
+    if not line.whole or too_many(line.text, values):
+        return await _scanned(_named_event, line.text)
+    change = await decoded(line.text)
     kind, found = change.get("type"), change.get("object")
     if not isinstance(kind, str) or not isinstance(found, dict):
         raise Unavailable(f"{what}: the server sent something that is no event")
@@ -46,12 +78,50 @@ def event(line: bytes, what: str) -> WatchEvent:
     return WatchEvent(kind, found)
 
 
-def decoded(body: bytes) -> Object:
-    """The JSON object in an answer."""
+async def decoded(body: bytes) -> Object:
+    """The JSON object in an answer, without what is nested deeper than `LEVELS`."""
     try:
         answer = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Unavailable(f"the answer is not JSON: {error}") from error
+    except orjson.JSONDecodeError:
+        answer = await _scanned(_cut, body)
     if not isinstance(answer, dict):
         raise Unavailable("the answer is not a JSON object")
     return answer
+
+
+async def named_item(body: bytes) -> Object:
+    """A list of one item that is too large to be decoded: the list's own metadata, and the item's identity."""
+    return await _scanned(_named_item, body)
+
+
+def too_many(text: bytes, values: int | None) -> bool:
+    """Whether a text holds more values than anybody means; each but the first of its kin follows a comma."""
+    return values is not None and text.count(b",") > values
+
+
+async def _scanned(scanner: Callable[[bytes], Answer], text: bytes) -> Answer:
+    """A scan of megabytes takes long enough to be noticed by others, so it is done beside the loop."""
+    return scanner(text) if len(text) < _SCANNED_AT_ONCE else await asyncio.to_thread(scanner, text)
+
+
+def _cut(body: bytes) -> Any:
+    try:
+        return orjson.loads(scan.cut(body, LEVELS))
+    except orjson.JSONDecodeError as error:
+        raise Unavailable(f"the answer is not JSON: {error}") from error
+
+
+def _named_event(text: bytes) -> WatchEvent:
+    of_object = {(*_OF_EVENT, name): name for name in _NAMES}
+    found = scan.texts(text, frozenset({("type",), *of_object}))
+    identity = {name: found[path] for path, name in of_object.items() if path in found}
+    return WatchEvent(found.get(("type",), ""), {"metadata": identity}, f"it is {len(text)} bytes long or longer")
+
+
+def _named_item(body: bytes) -> Object:
+    of_item = {(*_OF_ITEM, name): name for name in _NAMES}
+    of_list = {(*_OF_LIST, name): name for name in ("resourceVersion", "continue")}
+    found = scan.texts(body, frozenset({*of_item, *of_list}))
+    identity = {name: found[path] for path, name in of_item.items() if path in found}
+    listed = {name: found[path] for path, name in of_list.items() if path in found}
+    return {"metadata": listed, "items": [{"metadata": identity}]}

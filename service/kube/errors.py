@@ -3,6 +3,8 @@
 KubeError
 ├── Unavailable          try later (no connection, time-out, 5xx); a write may have happened all the same
 │   ├── Untrusted        the server's certificate is not signed by the CA we were given: read credentials again
+│   ├── TooLarge         the answer is larger than is taken in: ask for less
+│   ├── Unreadable       the server sent something that is not what it should be: leave it out
 │   ├── TooManyRequests  429: try after `retry_after`
 │   └── Blocked          429 to an eviction: a disruption budget says no for now; the message names it
 ├── Conflict             look again: the object changed (409), or another has its name (422 to its uid)
@@ -88,6 +90,14 @@ class Disconnected(Unavailable):
 
 class Untrusted(Unavailable):
     """The server could not prove who it is."""
+
+
+class TooLarge(Unavailable):
+    """The answer has more bytes or values than are taken in at once."""
+
+
+class Unreadable(Unavailable):
+    """An object lacks what every object has, or has it in another shape."""
 
 
 class TooManyRequests(Unavailable):

@@ -19,7 +19,8 @@ import aiohttp
 from yarl import URL
 
 from service.kube.credentials import Credentials, Endpoint
-from service.kube.errors import Disconnected, KubeError, Unauthorized, Unavailable, Untrusted, from_response
+from service.kube.decode import LINE_BYTES
+from service.kube.errors import Disconnected, KubeError, TooLarge, Unauthorized, Unavailable, Untrusted, from_response
 
 _SKEW_EVERY = 10.0
 # Shorter than the patience of load balancers, so that it is us who close idle connections.
@@ -44,6 +45,10 @@ class Limits:
     call_seconds: float = 30.0
     connect_seconds: float = 10.0
     body_bytes: int = 512 * 1024 * 1024
+    page_bytes: int = 16 * 1024 * 1024
+    """Of one part of a list, decoded in a tenth of a second; where objects are large, fewer are asked for."""
+    line_bytes: int = LINE_BYTES
+    """Of one event of a watch; of a longer one only the object's identity is taken in."""
     values: int | None = None
     """In one answer or event: three bytes of JSON can become a hundred in memory."""
     unacknowledged_seconds: float = 4.0
@@ -69,6 +74,8 @@ class Request:
     resource: str
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    most_bytes: int | None = None
+    """Of the answer, if fewer are taken in than of any other."""
 
     @property
     def what(self) -> str:
@@ -158,7 +165,7 @@ class Transport:
             async with await self._open("call", request, header) as response:
                 if response.status >= 300:
                     raise await self._error(request, response)
-                return await self._read(response)
+                return await self._read(response, request.most_bytes or self.limits.body_bytes)
 
     async def _stream_once(self, request: Request, header: str | None, idle_seconds: float) -> aiohttp.ClientResponse:
         patience = aiohttp.ClientTimeout(
@@ -245,21 +252,15 @@ class Transport:
                 break
         return from_response(response.status, body, retry_after=response.headers.get("Retry-After"), what=request.what)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, most: int) -> bytes:
         chunks, size = [], 0
         async for chunk in response.content.iter_any():
             chunks.append(chunk)
             size += len(chunk)
-            if size > self.limits.body_bytes:
-                raise Unavailable(f"the answer is longer than {self.limits.body_bytes} bytes")
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        self.check_values(body)
-        return body
-
-    def check_values(self, text: bytes) -> None:
-        """`Unavailable` if it holds more values than anybody means; each but the first of its kin follows a comma."""
-        if self.limits.values is not None and text.count(b",") > self.limits.values:
-            raise Unavailable(f"the answer holds more than {self.limits.values} values")
+            if size > most:
+                response.close()
+                raise TooLarge(f"the answer is longer than {most} bytes", status=response.status)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _note_skew(self, response: aiohttp.ClientResponse) -> None:
         now = time.monotonic()

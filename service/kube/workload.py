@@ -11,6 +11,7 @@ import structlog
 
 from service.kube.client import Client
 from service.kube.connection import State, Workload, WorkloadUnreachable
+from service.kube.pace import Throttle
 from service.kube.transport import Call
 from service.runtime.cache import Change
 from service.runtime.key import Key
@@ -40,10 +41,13 @@ class Workloads:
         """Told the cluster whenever it becomes reachable, or unreachable, or so for another reason."""
         self.on_restart: Callable[[str, str], None] | None = None
         """Told the kind watched and the reason whenever a watch of any cluster broke."""
+        self.on_defect: Callable[[str, str], None] | None = None
+        """Told the kind of an object of any cluster that cannot be read, and what is wrong with it."""
         self._management = management
         self._linger = linger_seconds
         self._guard = guard
         self._observer = observer
+        self._throttle = Throttle()
         self._open: dict[Key, Workload] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._held: dict[Key, Key] = {}
@@ -94,8 +98,9 @@ class Workloads:
             self._group = None
 
     def _make(self, cluster: Key) -> Workload:
-        workload = Workload(cluster, self._management, lambda: self._state_changed(cluster))
+        workload = Workload(cluster, self._management, lambda: self._state_changed(cluster), self._throttle)
         workload.guard, workload.observer, workload.on_restart = self._guard, self._observer, self._watch_broke
+        workload.on_defect = self._object_defective
         workload.nodes.listen(lambda change: self._node_changed(cluster, change))
         return workload
 
@@ -123,6 +128,10 @@ class Workloads:
     def _watch_broke(self, resource: str, reason: str) -> None:
         if self.on_restart is not None:
             self.on_restart(resource, reason)
+
+    def _object_defective(self, resource: str, defect: str) -> None:
+        if self.on_defect is not None:
+            self.on_defect(resource, defect)
 
     def _state_changed(self, cluster: Key) -> None:
         if self.on_state is not None:

@@ -34,6 +34,7 @@ from service.observe.hosts import Hosts, Sources
 from service.observe.nodes import NodeIndex
 from service.observe.subject import Subject
 from service.observe.watches import Capi, Watches
+from service.runtime.identity import well_formed
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 
@@ -90,7 +91,7 @@ class Observer:
         """The world around a ScheduledMachine."""
         capi = self._watches.capi  # once: it may be another one after the first await
         contract, clusters = (capi.contract, capi.clusters) if capi else (None, None)
-        world = World(subject.me, subject.status, contract, _cluster(subject, clusters))
+        world = World(subject.me, subject.status, contract, await self._cluster(subject, clusters))
         for role in Role:
             world = await self._with_child(subject, world, role, capi)
         if world.machine is None:
@@ -243,11 +244,22 @@ class Observer:
 
     # Cluster, host and Node
 
+    async def _cluster(self, subject: Subject, clusters: Informer | None) -> Cluster | None:
+        """As the cache has it; asks the API server about one that its watch could not read."""
+        key = subject.cluster
+        if clusters is None or key is None:
+            return None
+        if clusters.unreadable(key):
+            return await self._really_no_cluster(subject, clusters)
+        raw = clusters.get(key)
+        return views.cluster(raw) if raw is not None else None
+
     async def _really_no_cluster(self, subject: Subject, clusters: Informer) -> Cluster | None:
         """Asks the API server: a running machine is not taken down on the word of a cache."""
         key = subject.cluster
         raw = await self._asked(clusters, key) if key is not None else None
-        return views.cluster(raw) if raw is not None else None
+        with well_formed("a Cluster"):
+            return views.cluster(raw) if raw is not None else None
 
     def _host_conflict(self, subject: Subject, world: World) -> HostConflict | None:
         term = _provider_term(subject, world) if world.our_machine is not None else self._wanted_host(subject, world)
@@ -279,7 +291,7 @@ class Observer:
         workload = self._workloads.hold(cluster, subject.key)
         if not workload.settled.is_set():
             return world  # its first answer wakes us
-        state = Workload(workload.state.reachable, workload.state.reason, workload.state.message)
+        state = _sight_of(workload, name)
         raw = workload.nodes.get(Key("", name)) if state.reachable and name else None
         term = _provider_term(subject, world)
         neighbours = self.hosts.sharing(subject.key, term) if term and raw is not None else frozenset()
@@ -381,10 +393,12 @@ def _node_name(world: World) -> str | None:
     return reclaim.node or None if reclaim else None
 
 
-def _cluster(subject: Subject, clusters: Informer | None) -> Cluster | None:
-    key = subject.cluster
-    raw = clusters.get(key) if clusters is not None and key is not None else None
-    return views.cluster(raw) if raw is not None else None
+def _sight_of(workload: Connection, node: str | None) -> Workload:
+    """Whether a Node can be looked at: not while its cluster is out of reach, nor while what it sent is unreadable."""
+    why = workload.nodes.unreadable(Key("", node)) if node else None
+    if workload.state.reachable and why:
+        return Workload(reachable=False, reason="NodeUnreadable", message=f"Node {node} cannot be read: {why}")
+    return Workload(workload.state.reachable, workload.state.reason, workload.state.message)
 
 
 def _rival(subject: Subject, capi: Capi | None) -> str | None:

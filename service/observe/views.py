@@ -8,7 +8,7 @@ from crds.scheduledmachine import Metadata
 from crds.status import ScheduledMachineStatus
 from service.clock import Clock
 from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint
-from service.runtime.cache import well_formed
+from service.runtime.identity import well_formed
 
 Raw = Mapping[str, Any]
 NAME_MAX = 253

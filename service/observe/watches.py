@@ -24,6 +24,9 @@ SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
 READY = "Ready"
 
+DOWN_SECONDS = 300.0
+"""Without a watch for so long, a replica knows too little of what happens to be given work."""
+
 FAILURES_THAT_LAST = 3
 """A kind that the API server answers for, but has failed to list so often, is broken until somebody mends it."""
 
@@ -46,6 +49,8 @@ class Hooks:
     child: Listener
     restart: Callable[[str, str], None]
     """Told the kind whose watch broke, and why."""
+    defect: Callable[[str, str], None] = lambda _kind, _defect: None
+    """Told the kind of an object that cannot be read, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +75,14 @@ class Watches:
         self._capi_tasks: list[asyncio.Task[None]] = []
         self.capi: Capi | None = None
         self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=INDEXES)
+        self._definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Starts watching in `group`; returns when everything that is needed at once is complete."""
         self._group = group
-        definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
-        for informer in (self.scheduled, definitions):
+        for informer in (self.scheduled, self._definitions):
             group.create_task(informer.run(), name=f"watch {informer.resource.plural}")
-        await definitions.synced()
+        await self._definitions.synced()
         await self._find_capi_at_last()
         await self.scheduled.synced()
 
@@ -112,6 +117,19 @@ class Watches:
         """Whether the caches that everything depends on are complete."""
         core = (self.scheduled, self.machines, self.clusters)
         return self._group is not None and all(informer.is_synced for informer in core if informer is not None)
+
+    @property
+    def not_live(self) -> str | None:
+        """Which watch that everything depends on has not been live for long, and why; None if all are.
+
+        Not those of providers' kinds: tenants choose them, and one that cannot be listed is its users' trouble alone.
+        """
+        for informer in (self.scheduled, self._definitions, self.machines, self.clusters):
+            down = informer.down_seconds if informer is not None else 0.0
+            if informer is not None and down > DOWN_SECONDS and not isinstance(informer.error, NotFound):
+                why = informer.error.message if informer.error else "it ends as soon as it begins"
+                return f"the watch of {informer.resource.label} has not been live for {down:.0f} seconds: {why}"
+        return None
 
     async def find_capi(self) -> bool:
         """Asks which contract of Cluster API is served and watches that; whether it changed.
@@ -189,6 +207,7 @@ class Watches:
         informer = Informer(self._client, resource, namespaces=self._namespaces, **options)
         informer.listen(listener)
         informer.on_restart(lambda reason: self._hooks.restart(resource.plural, reason))
+        informer.on_defect(lambda defect: self._hooks.defect(resource.plural, defect))
         return informer
 
     def _run(self, informer: Informer) -> asyncio.Task[None]:

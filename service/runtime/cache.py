@@ -1,20 +1,22 @@
 """What we know of the objects of one kind: filled by a watch, and by the answers to our own writes.
 
 Whatever order news arrives in, the newest wins: an object never goes back to an older version, and a deleted one
-does not come back. So nobody ever acts on something older than their own last write.
+does not come back. So nobody ever acts on something older than their own last write. An object that became unreadable
+is neither there nor gone: it has a name, and no contents until it can be read again.
 """
 
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
-from service.kube.errors import Unavailable
+from service.kube.errors import Unavailable, Unreadable
+from service.runtime.defects import LEVELS, Defect, Mark, cut_off
+from service.runtime.identity import identity, name_of, version_or_zero, well_formed
 from service.runtime.key import Key
 
 Object = dict[str, Any]
@@ -25,6 +27,7 @@ FOR_GOOD = sys.maxsize
 """Later than any version: nothing of such an object is believed any more."""
 UNTOLD = 0
 """The version in which an object went that was found missing; no write has it, so that none is taken for its cause."""
+_MARK_BYTES = 512
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -100,6 +103,9 @@ class Cache:
         self._ahead: dict[Key, set[int]] = {}
         """Versions that came as answers to our own requests and that the watch has yet to tell of."""
         self._listeners: list[Callable[[Change], None]] = []
+        self._marks: dict[Key, Mark] = {}
+        self.on_defect: Callable[[Key, Mark], None] = lambda _key, _mark: None
+        """Told of an object that cannot be read, or not all of it: once, until it can be read again."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -111,9 +117,14 @@ class Cache:
         return iter(tuple(self._records))
 
     def get(self, key: Key) -> Object | None:
-        """A copy of the object, the caller's to keep."""
+        """A copy of the object, the caller's to keep; None if there is none, or none that can be read."""
         record = self._records.get(key)
-        return None if record is None else record.unpack()
+        return None if record is None or self.unreadable(key) else record.unpack()
+
+    def unreadable(self, key: Key) -> str | None:
+        """Why nobody can tell what the object of that name is like now; None if it can be told."""
+        mark = self._marks.get(key)
+        return None if mark is None or mark.defect is Defect.TOO_DEEP else mark.why
 
     def uid(self, key: Key) -> str | None:
         """The uid of the object of that name."""
@@ -121,9 +132,9 @@ class Cache:
         return None if record is None else record.uid
 
     def version(self, key: Key) -> int | None:
-        """The version of the object of that name."""
+        """The version of the object of that name; None if there is none, or none that can be read."""
         record = self._records.get(key)
-        return None if record is None else record.version
+        return None if record is None or self.unreadable(key) else record.version
 
     def keys_by(self, index: str, value: str) -> frozenset[Key]:
         """Keys of the objects that have `value` in an index."""
@@ -161,20 +172,45 @@ class Cache:
         """Takes in an object from a list or a watch; whether it was news."""
         return self._store(raw, notify=True)
 
+    def skip(self, raw: Object, defect: Defect, why: str) -> Key:
+        """Takes in an object that cannot be read, as far as its name can: what was known of it counts no more."""
+        key, version = name_of(raw), version_or_zero(raw)
+        record, before = self._records.get(key), self._marks.get(key)
+        if record is not None and record.version >= version > 0:
+            return key  # the answer to a request was quicker
+        if before is None:
+            self._account(_MARK_BYTES)
+        mark = self._marks[key] = Mark(defect, why, version)
+        if before is None or before.defect is Defect.TOO_DEEP:
+            self.on_defect(key, mark)
+            if record is not None:
+                self._notify(Change(Happening.CHANGED, key, record.unpack(), version))
+        return key
+
     def remove(self, raw: Object) -> bool:
         """Takes in a DELETED event; whether it was news.
 
         A watch by labels also says so when an object loses its label: a later version of it is believed.
         """
-        key, uid, version = _identity(raw)
+        key, uid, version = identity(raw)
         self.newest = max(self.newest, version)
         self._bury(uid, version)
         record = self._records.get(key)
+        if record is None:
+            self._unmark(key)
         if record is None or record.uid != uid:
             return False  # known already, or the name has a new owner
         self._drop(key, record)
-        self._notify(Change(Happening.DELETED, key, self._slim(raw), version))
+        self._notify(Change(Happening.DELETED, key, self._last(raw, record), version))
         return True
+
+    def _last(self, raw: Object, record: _Record) -> Object:
+        """An object as it was when it went, or as it was last kept if that cannot be read."""
+        try:
+            with well_formed():
+                return self._slim(raw)
+        except Unreadable:
+            return record.unpack()
 
     def keep_only(self, seen: set[Key], listed_at: int) -> None:
         """After a full list as of version `listed_at`: what it did not contain is gone, unless it came later."""
@@ -184,6 +220,8 @@ class Cache:
                 self._bury(record.uid, listed_at)
                 self._drop(key, record)
                 self._notify(Change(Happening.DELETED, key, record.unpack(), UNTOLD))
+        for key in [key for key, mark in self._marks.items() if key not in seen and mark.version <= listed_at]:
+            self._unmark(key)
 
     def forget_versions(self) -> None:
         """The server's history went back (restored from a backup): from here on its word counts, old or not."""
@@ -192,21 +230,27 @@ class Cache:
         self._ahead.clear()
         for key, record in self._records.items():
             self._records[key] = _Record(record.uid, -1, record.packed, record.terms)
+        for key, mark in self._marks.items():
+            self._marks[key] = Mark(mark.defect, mark.why, -1)
 
     def _store(self, raw: Object, *, notify: bool) -> bool:
-        key, uid, version = _identity(raw)
+        key, uid, version = identity(raw)
         self.newest = max(self.newest, version)
         old = self._records.get(key)
         if self._is_gone(uid, version):
             return False
+        hidden = self.unreadable(key) is not None
+        if hidden and self._marks[key].version >= version:
+            return False  # from before it became unreadable
         if old is not None and old.version >= version:
             if notify and old.uid == uid and self._was_overtaken(key, version):
                 self._notify(Change(Happening.CHANGED, key, old.unpack(), version))
             return False
-        trimmed, record = self._pack(raw, uid, version)
+        trimmed, record, cut = self._pack(raw, uid, version)
         if old is not None and old.uid != uid:
             self._replaced(key, old, notify=notify)
             old = None
+        self._note_depth(key, version, cut=cut)
         self._account(len(record.packed) - (len(old.packed) if old else 0))
         self._records[key] = record
         self._reindex(key, old.terms if old else (), record.terms)
@@ -214,7 +258,7 @@ class Cache:
             self._ahead.setdefault(key, set()).add(version)
             return True
         self._ahead.pop(key, None)
-        if not (old and _same(old, trimmed)):
+        if hidden or not (old and _same(old, trimmed)):
             self._notify(Change(Happening.CHANGED if old else Happening.ADDED, key, trimmed, version))
         return True
 
@@ -228,15 +272,31 @@ class Cache:
             del self._ahead[key]
         return False
 
-    def _pack(self, raw: Object, uid: str, version: int) -> tuple[Object, _Record]:
+    def _pack(self, raw: Object, uid: str, version: int) -> tuple[Object, _Record, bool]:
+        """The object cut down, as it is kept, and whether something was cut off for being nested too deep."""
         with well_formed():
             trimmed = self._slim(raw)
             try:
-                return trimmed, self._record(trimmed, uid, version)
+                return trimmed, self._record(trimmed, uid, version), False
             except orjson.JSONEncodeError:
-                # Nested deeper than anybody means it: one such object must not keep us from all the others.
-                bare = {"metadata": trimmed["metadata"]}
-                return bare, self._record(bare, uid, version)
+                cut_off(trimmed, LEVELS)
+                return trimmed, self._record(trimmed, uid, version), True
+
+    def _note_depth(self, key: Key, version: int, *, cut: bool) -> None:
+        """Marks an object that was cut, and one that is whole (again) not."""
+        before = self._marks.get(key)
+        if not cut:
+            self._unmark(key)
+            return
+        if before is None:
+            self._account(_MARK_BYTES)
+        mark = self._marks[key] = Mark(Defect.TOO_DEEP, f"it is nested deeper than {LEVELS} levels", version)
+        if before is None or before.defect is not Defect.TOO_DEEP:
+            self.on_defect(key, mark)
+
+    def _unmark(self, key: Key) -> None:
+        if self._marks.pop(key, None) is not None:
+            self._bytes -= _MARK_BYTES
 
     def _record(self, trimmed: Object, uid: str, version: int) -> _Record:
         terms = tuple((name, value) for name, index in self._indexes.items() for value in index(trimmed))
@@ -257,6 +317,7 @@ class Cache:
     def _drop(self, key: Key, record: _Record) -> None:
         del self._records[key]
         self._ahead.pop(key, None)
+        self._unmark(key)
         self._bytes -= len(record.packed)
         self._reindex(key, record.terms, ())
 
@@ -291,37 +352,8 @@ class Cache:
             listener(change)
 
 
-def key_of(raw: Object) -> Key:
-    """The key of an object."""
-    return _identity(raw)[0]
-
-
-def version_of(raw: Object) -> int:
-    """The version of an object or bookmark; API servers count them up."""
-    with well_formed():
-        return int(raw["metadata"]["resourceVersion"])
-
-
-def _identity(raw: Object) -> tuple[Key, str, int]:
-    with well_formed():
-        metadata = raw["metadata"]
-        key, uid = Key(metadata.get("namespace", ""), metadata["name"]), metadata["uid"]
-        if not all(isinstance(part, str) for part in (*key, uid)):
-            raise TypeError("names and uids are text")
-        return key, uid, int(metadata["resourceVersion"])
-
-
 def _same(old: _Record, new: Object) -> bool:
     """Whether nothing changed that we keep, such as when a Node's heartbeat moved."""
     before = old.unpack()
     before["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
     return before == new
-
-
-@contextmanager
-def well_formed(what: str = "an object") -> Iterator[None]:
-    """For reading what a server sent: a workload cluster is somebody else's, and nonsense from there is no answer."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unavailable(f"the server sent something that is not {what}: {error!r}") from error

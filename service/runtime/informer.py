@@ -50,6 +50,11 @@ class Informer:
         for reflector in self._reflectors.values():
             reflector.on_restart = listener
 
+    def on_defect(self, listener: Callable[[str], None]) -> None:
+        """From now on `listener` is told what is wrong with an object that cannot be read."""
+        for reflector in self._reflectors.values():
+            reflector.on_defect = listener
+
     async def run(self) -> None:
         """Watches until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -81,6 +86,11 @@ class Informer:
         """How often a watch has failed in a row."""
         return max(reflector.failures for reflector in self._reflectors.values())
 
+    @property
+    def down_seconds(self) -> float:
+        """For how long one of the watches has not been live; 0 if all are."""
+        return max(reflector.down_seconds() for reflector in self._reflectors.values())
+
     def position(self, namespace: str) -> int:
         """Everything in a namespace up to this version has been taken in; 0 if nothing can be said."""
         reflector = self._reflectors.get(None) or self._reflectors.get(namespace)
@@ -95,6 +105,11 @@ class Informer:
         """A copy of the object, the caller's to keep."""
         cache = self._cache(key.namespace)
         return cache.get(key) if cache else None
+
+    def unreadable(self, key: Key) -> str | None:
+        """Why nobody can tell what the object of that name is like now; None if it can be told."""
+        cache = self._cache(key.namespace)
+        return cache.unreadable(key) if cache else None
 
     def version(self, key: Key) -> int | None:
         """The version of the object of that name."""

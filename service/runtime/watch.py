@@ -17,10 +17,13 @@ import structlog
 
 from service.kube.client import IDLE_SECONDS, Client, Page
 from service.kube.decode import WatchEvent
-from service.kube.errors import Expired, KubeError, NotFound, Unavailable
+from service.kube.errors import Expired, KubeError, NotFound, Unavailable, Unreadable
+from service.kube.pace import Pace
 from service.kube.resource import Resource
 from service.runtime.backoff import Backoff
-from service.runtime.cache import Cache, key_of, version_of
+from service.runtime.cache import Cache
+from service.runtime.defects import Defect, Mark
+from service.runtime.identity import Object, key_of, version_of
 from service.runtime.key import Key
 
 log = structlog.get_logger()
@@ -43,7 +46,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Objects:
     """The objects of one kind, perhaps in one namespace or with certain labels."""
 
@@ -55,21 +58,26 @@ class Objects:
     metadata_only: bool = False
     idle_seconds: float = IDLE_SECONDS
     page_size: int = PAGE
+    _fewer: int | None = None
+    """How many are asked for until the end of a list, since more of them were too large."""
 
     def __str__(self) -> str:
         return self.resource.label
 
     async def page(self, more: str | None) -> Page:
         """Part of the list, from a consistent snapshot."""
-        return await self.client.list_page(
+        size = self._fewer if more and self._fewer else self.page_size
+        page = await self.client.list_page(
             self.resource,
             namespace=self.namespace,
             labels=self.labels,
             fields=self.fields,
-            limit=self.page_size,
+            limit=size,
             more=more,
             metadata_only=self.metadata_only,
         )
+        self._fewer = page.limit
+        return page
 
     def follow(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
         """A watch; the server ends it after 5 to 10 minutes, each one at another moment."""
@@ -104,6 +112,8 @@ class Reflector:
         """Told the reason whenever a watch broke."""
         self.on_connected: Callable[[], None] | None = None
         """Told whenever the server is heard after a failure, and the first time."""
+        self.on_defect: Callable[[str], None] | None = None
+        """Told what is wrong with an object that cannot be read: once, until it can be read again."""
         self.failures = 0
         """Failures in a row."""
         self._source = source
@@ -115,11 +125,19 @@ class Reflector:
         self._stale_lists = 0
         self._expired = False
         self._following_since = inf
+        self._live_at = time.monotonic()
+        self._pace = Pace()
+        cache.on_defect = self._defective
 
     @property
     def position(self) -> int:
         """Everything up to this version has been taken in; 0 before the first list, and before a list that is due."""
         return self._position or 0
+
+    def down_seconds(self) -> float:
+        """For how long there has been no watch that lasted; 0 if there is one."""
+        now = time.monotonic()
+        return 0.0 if now - self._following_since > _STEADY_SECONDS else now - self._live_at
 
     async def run(self) -> None:
         """Never returns; cancel it. Failures of the server are waited out."""
@@ -171,8 +189,8 @@ class Reflector:
         seen: set[Key] = set()
         while True:
             for raw in page.items:
-                seen.add(key_of(raw))
-                self._cache.upsert(raw)
+                seen.add(self._store(raw, page.too_large))
+                await self._pace.spent(0)
             if page.more is None:
                 break
             page = await self._source.page(page.more)
@@ -190,19 +208,51 @@ class Reflector:
         self._cache.forget_versions()
 
     def _take(self, event: WatchEvent) -> int:
-        version = version_of(event.object)
         match event.type:
             case "ADDED" | "MODIFIED":
-                self._cache.upsert(event.object)
+                self._store(event.object, event.too_large)
             case "DELETED":
-                self._cache.remove(event.object)
-            case "BOOKMARK" if version < self.position:
+                self._remove(event.object)
+            case "BOOKMARK" if version_of(event.object) < self.position:
                 raise Expired("the server's history went back")
-        return version
+        try:
+            return version_of(event.object)
+        except Unreadable:
+            if event.type == "BOOKMARK":
+                raise
+            return self.position
+
+    def _store(self, raw: Object, too_large: str) -> Key:
+        """Takes in an object; what cannot be read costs nobody the others."""
+        if too_large:
+            return self._cache.skip(raw, Defect.TOO_LARGE, too_large)
+        try:
+            self._cache.upsert(raw)
+            return key_of(raw)
+        except Unreadable as error:
+            return self._cache.skip(raw, Defect.MALFORMED, error.message)
+
+    def _remove(self, raw: Object) -> None:
+        try:
+            self._cache.remove(raw)
+        except Unreadable as error:
+            # Which one it was is seen by what is missing.
+            raise Expired(f"an object was deleted, but which one cannot be told: {error.message}") from error
+
+    def _defective(self, key: Key, mark: Mark) -> None:
+        done = "kept without its depths" if mark.defect is Defect.TOO_DEEP else "ignored until it changes"
+        told = {"kind": str(self._source), "name": str(key), "reason": str(mark.defect), "why": mark.why}
+        log.warning("an object cannot be read", done=done, **told)
+        if self.on_defect is not None:
+            self.on_defect(mark.defect)
 
     def _was_steady(self) -> bool:
         since, self._following_since = self._following_since, inf
-        return time.monotonic() - since > _STEADY_SECONDS
+        now = time.monotonic()
+        steady = now - since > _STEADY_SECONDS
+        if steady:
+            self._live_at = now
+        return steady
 
     def _opened(self) -> None:
         self._following_since = time.monotonic()

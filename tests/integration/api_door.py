@@ -47,7 +47,7 @@ async def _answers(client: Client) -> bool:
 async def try_create(client: Client, manifest: dict[str, Any], namespace: str) -> dict[str, Any]:
     """What `kubectl create --dry-run=server` does."""
     path = f"{SCHEDULED_MACHINES.collection(namespace)}?{STRICT}"
-    return decoded(await client.transport.call(_request("create", "POST", path, moved(manifest, namespace))))
+    return await decoded(await client.transport.call(_request("create", "POST", path, moved(manifest, namespace))))
 
 
 async def try_replace(client: Client, manifest: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ async def try_replace(client: Client, manifest: dict[str, Any], stored: dict[str
     body = moved(manifest, namespace)
     body["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"]
     path = f"{SCHEDULED_MACHINES.item(name, namespace)}?{STRICT}"
-    return decoded(await client.transport.call(_request("replace", "PUT", path, body)))
+    return await decoded(await client.transport.call(_request("replace", "PUT", path, body)))
 
 
 def moved(manifest: dict[str, Any], namespace: str) -> dict[str, Any]:

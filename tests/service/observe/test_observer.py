@@ -48,6 +48,9 @@ class Cache:
     def get(self, key):
         return self.objects.get(key)
 
+    def unreadable(self, _key):
+        return None
+
     def absorb(self, raw):
         self.objects[Key("team", raw["metadata"]["name"])] = raw
 
@@ -242,7 +245,9 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
     await scene.world()
     node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}, "spec": {"providerID": PROVIDER_ID}}
     connection = SimpleNamespace(
-        settled=asyncio.Event(), state=builders.CONNECTED, nodes=SimpleNamespace(get=lambda _: node)
+        settled=asyncio.Event(),
+        state=builders.CONNECTED,
+        nodes=SimpleNamespace(get=lambda _: node, unreadable=lambda _: None),
     )
     connection.settled.set()
     scene.observer._workloads.hold = lambda *_: connection

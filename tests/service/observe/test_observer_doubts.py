@@ -15,10 +15,13 @@ from service.decide.drain import PODS_NOT_LISTED
 from service.decide.world import Contract, Role, World
 from service.decide.world import Workload as State
 from service.kube.client import Page
+from service.kube.connection import slim_node
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
 from service.observe import observer
 from service.observe.observer import Observer
+from service.runtime.cache import Cache as RealCache
+from service.runtime.defects import Defect
 from service.runtime.key import Key
 from tests.service.decide import builders
 from tests.service.decide.builders import MORNING
@@ -36,14 +39,18 @@ def raw_child(role: Role) -> Raw:
 
 
 class Cache:
-    def __init__(self, manifest: Any, *objects: Raw) -> None:
+    def __init__(self, manifest: Any, *objects: Raw, poisoned: bool = False) -> None:
         group, version = manifest["apiVersion"].split("/")
         kind = manifest["kind"]
         self.resource = Resource(group=group, version=version, plural=f"{kind.lower()}s", kind=kind, namespaced=True)
         self._objects = {Key("team", raw["metadata"]["name"]): raw for raw in objects}
+        self._poisoned = poisoned
 
     def get(self, key: Key) -> Raw | None:
-        return self._objects.get(key)
+        return None if self._poisoned else self._objects.get(key)
+
+    def unreadable(self, key: Key) -> str | None:
+        return UNREADABLE if self._poisoned and key in self._objects else None
 
 
 class Server:
@@ -60,6 +67,7 @@ class Server:
         return self._objects[name]
 
 
+UNREADABLE = "it is too large"
 ENDLESS, SILENT = "a list that goes on and on", "a list that does not come"
 NAMED: Raw = {"namespace": "a", "name": "x", "uid": "u"}
 TOO_MANY: Final = Unavailable("too many requests", status=429)
@@ -73,7 +81,9 @@ class Workload:
         self.settled = asyncio.Event()
         self.settled.set()
         self.state = State(reachable=True)
-        self.nodes = {Key("", raw["metadata"]["name"]): raw for raw in nodes}
+        self.nodes = RealCache(slim=slim_node)
+        for raw in nodes:
+            self.nodes.upsert(raw)
 
     def client(self) -> "Workload":
         return self
@@ -94,7 +104,12 @@ CLUSTER: Raw = {
 
 
 async def seen(
-    server: Server, *cached: Role, status: Raw | None = None, workload: Workload | None = None, cluster: bool = True
+    server: Server,
+    *cached: Role,
+    status: Raw | None = None,
+    workload: Workload | None = None,
+    cluster: bool = True,
+    poisoned: bool = False,
 ) -> World:
     """What is observed of a ScheduledMachine, with these children in the caches, and its Cluster or not."""
     caches = {role: Cache(MADE[role], *([raw_child(role)] if role in cached else ())) for role in Role}
@@ -103,7 +118,7 @@ async def seen(
     async def kind(_api_version: str, name: str) -> Cache:
         return by_kind[name]
 
-    clusters = Cache(CLUSTER, *([CLUSTER] if cluster else ()))
+    clusters = Cache(CLUSTER, *([CLUSTER] if cluster else ()), poisoned=poisoned)
     subject = builders.stored(builders.raw_spec()) | {"status": status or {}}
     subject["metadata"] = {**subject["metadata"], "resourceVersion": "3", "finalizers": [names.FINALIZER]}
     watches: Any = SimpleNamespace(
@@ -117,6 +132,22 @@ async def seen(
     found = made.subject(KEY)
     assert found is not None
     return await made.observe(found)
+
+
+async def test_a_cluster_that_its_watch_could_not_read_is_asked_for():
+    server = Server(CLUSTER)
+    world = await seen(server, Role.MACHINE, poisoned=True)
+    assert (world.cluster and world.cluster.uid, server.asked) == ("c", ["prod"])
+
+
+async def test_a_node_that_cannot_be_read_is_neither_there_nor_gone():
+    node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}}
+    workload = Workload(node)
+    workload.nodes.skip({"metadata": {**node["metadata"], "resourceVersion": "2"}}, Defect.TOO_LARGE, UNREADABLE)
+    world = await seen(Server(), Role.MACHINE, workload=workload)
+    assert world.workload is not None
+    assert (world.node, world.workload.reachable, world.workload.reason) == (None, False, "NodeUnreadable")
+    assert world.workload.message == f"Node node-7 cannot be read: {UNREADABLE}"
 
 
 @pytest.mark.parametrize("parts", [(Role.BOOTSTRAP,), (Role.BOOTSTRAP, Role.INFRASTRUCTURE)])

@@ -8,8 +8,8 @@ import pytest
 
 from service.decide.world import Contract
 from service.kube.discovery import Capi as Found
-from service.kube.errors import Forbidden, Unavailable
-from service.kube.resource import Resource
+from service.kube.errors import Forbidden, NotFound, Unavailable
+from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe import watches as module
 from service.observe.watches import Hooks, NotListedError, Watches
 from tests.waiting import until
@@ -149,11 +149,9 @@ async def test_a_start_waits_out_machines_that_cannot_be_listed_and_takes_what_i
         listed = asyncio.Event()
         listed.set()
         stage.watches.scheduled = Cache(Resource("g", "v1", "scheduledmachines", "ScheduledMachine"), listed)
-        stage.watches._informer = lambda resource, *_a, **_o: (
-            Cache(resource, listed) if resource.plural == "customresourcedefinitions" else stage.informer(resource)
-        )
+        stage.watches._definitions = Cache(CUSTOM_RESOURCE_DEFINITIONS, listed)
         start = group.create_task(stage.watches.start(group))
-        await until(lambda: len(stage.caches) >= 4)
+        await until(lambda: len(stage.caches) >= 3)
         assert not start.done()
         stage.served = found("v1beta2")
         await until(lambda: stage.caches[-1].resource.version == "v1beta2")
@@ -163,3 +161,22 @@ async def test_a_start_waits_out_machines_that_cannot_be_listed_and_takes_what_i
         assert stage.watches.contract is Contract.V1BETA2
         for task in group._tasks:
             task.cancel()
+
+
+@pytest.mark.parametrize("kind", ["scheduledmachines", "customresourcedefinitions", "machines", "clusters"])
+async def test_a_watch_that_has_not_been_live_for_long_is_named(kind):
+    async with staged() as (stage, _):
+        watches = stage.watches
+        watches.scheduled = Cache(SCHEDULED_MACHINES, stage.complete)
+        watches._definitions = Cache(CUSTOM_RESOURCE_DEFINITIONS, stage.complete)
+        core = (watches.scheduled, watches._definitions, watches.machines, watches.clusters)
+        watched = {one.resource.plural: one for one in core}
+        for one in core:
+            one.down_seconds, one.error = 299.0, Unavailable("no answer in time")
+        assert watches.not_live is None
+        watched[kind].down_seconds = 301.0
+        assert watches.not_live == (
+            f"the watch of {watched[kind].resource.label} has not been live for 301 seconds: no answer in time"
+        )
+        watched[kind].error = NotFound("no such kind")
+        assert watches.not_live is None, "a kind that is not installed is nobody's outage"

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.kube.errors import Unavailable
+from service.kube.errors import Unavailable, Unreadable
 from service.runtime.cache import REMEMBER_SECONDS, UNTOLD, Cache, Happening
+from service.runtime.defects import Defect
 from service.runtime.key import Key
 
 KEY = Key("a", "x")
@@ -297,12 +298,102 @@ def test_orders_of_an_echo_and_three_events_all_agree():
         assert cache.get(KEY) == thing(3)
 
 
-def test_an_object_nested_too_deep_to_be_kept_is_known_without_its_contents() -> None:
-    deep: dict[str, object] = {}
-    for _ in range(400):
-        deep = {"more": deep}
+def nested(levels):
+    deep = {"bottom": 1}
+    for _ in range(levels):
+        deep = {"more": deep, "list": []}
+    return deep
+
+
+@pytest.fixture
+def marks(cache):
+    told = []
+    cache.on_defect = lambda key, mark: told.append((key.name, str(mark.defect)))
+    return told
+
+
+def test_an_object_nested_too_deep_to_be_kept_is_kept_without_its_depths_and_reported_once(cache, marks):
+    for version in (7, 8):
+        cache.upsert(thing(version, spec=nested(400), colour="red"))
+    assert cache.get(KEY)["spec"]["more"]["more"]["list"] == []
+    assert (cache.unreadable(KEY), cache.version(KEY), cache.keys_by("colour", "red")) == (None, 8, {KEY})
+    cache.upsert(thing(9, spec=nested(100)))
+    assert cache.get(KEY)["spec"] == nested(100)
+    cache.upsert(thing(10, spec=nested(400)))
+    assert marks == [("x", "TooDeep"), ("x", "TooDeep")]
+
+
+def test_what_nobody_keeps_may_be_as_deep_as_it_likes(marks):
     cache = Cache()
-    cache.upsert({"metadata": {"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "7"}, "spec": deep})
-    cache.upsert({"metadata": {"name": "b", "namespace": "ns", "uid": "2", "resourceVersion": "8"}, "spec": {}})
-    assert set(cache) == {Key("ns", "a"), Key("ns", "b")}
-    assert "spec" not in (cache.get(Key("ns", "a")) or {})
+    raw = thing(7, spec={})
+    raw["metadata"]["managedFields"] = [nested(400)]
+    cache.upsert(raw)
+    assert (marks, cache.get(KEY)) == ([], thing(7, spec={}))
+
+
+def test_an_object_that_became_unreadable_is_neither_there_nor_gone(cache, heard, marks):
+    cache.upsert(thing(7))
+    cache.skip(thing(8), Defect.TOO_LARGE, "too large")
+    cache.skip(thing(9), Defect.TOO_LARGE, "too large")
+    assert (cache.get(KEY), cache.version(KEY), cache.unreadable(KEY)) == (None, None, "too large")
+    assert KEY in cache
+    assert happenings(heard) == [Happening.ADDED, Happening.CHANGED], "who relies on it looks again, once"
+    assert marks == [("x", "TooLarge")]
+    cache.absorb(thing(8))
+    assert cache.get(KEY) is None, "that is from before"
+    cache.upsert(thing(10))
+    assert (cache.get(KEY), cache.unreadable(KEY)) == (thing(10), None)
+    assert happenings(heard)[2:] == [Happening.CHANGED], "also if nothing in it differs from what was known"
+
+
+def test_an_answer_that_was_quicker_than_the_watch_is_not_hidden_by_an_unreadable_event(cache):
+    cache.absorb(thing(9))
+    cache.skip(thing(8), Defect.TOO_LARGE, "too large")
+    assert cache.get(KEY) == thing(9)
+
+
+def test_an_unreadable_object_that_goes_is_gone_and_so_is_its_mark(cache, heard):
+    cache.upsert(thing(7))
+    cache.skip(thing(8), Defect.MALFORMED, "no uid")
+    cache.remove(thing(9))
+    assert (KEY in cache, cache.unreadable(KEY)) == (False, None)
+    assert happenings(heard)[-1] == Happening.DELETED
+    cache.skip(thing(10, name="never known"), Defect.MALFORMED, "no uid")
+    cache.keep_only(set(), 11)
+    assert cache.unreadable(Key("a", "never known")) is None
+
+
+def test_unreadable_objects_count_towards_the_budget():
+    cache = Cache(budget=10_000)
+    for number in range(19):
+        cache.skip(thing(7, name=f"x{number}"), Defect.MALFORMED, "no uid")
+    with pytest.raises(Unavailable, match="fit into"):
+        cache.skip(thing(7, name="one more"), Defect.MALFORMED, "no uid")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"uid": None},
+        {"uid": ""},
+        {"uid": 7},
+        {"uid": "u" * 5_000_000},
+        {"name": "n" * 5_000_000},
+        {"name": ["x"]},
+        {"name": None},
+        {"namespace": {"a": 1}},
+        {"resourceVersion": None},
+        {"resourceVersion": "9" * 5000},
+        {"resourceVersion": 9.5},
+    ],
+)
+def test_an_object_whose_identity_is_no_identity_is_not_kept_and_neither_are_its_names(cache, metadata):
+    raw = thing(7)
+    raw["metadata"] |= metadata
+    with pytest.raises(Unreadable) as told:
+        cache.upsert(raw)
+    key = cache.skip(raw, Defect.MALFORMED, told.value.message)
+    assert len(str(key)) < 300
+    assert len(told.value.message) <= 1024
+    assert cache.unreadable(key)
+    assert len(cache) == 0

@@ -288,3 +288,68 @@ async def test_what_was_still_under_way_when_starting_over_is_not_believed():
     async with running(reflector.run()):
         await until(lambda: len(script.followed) == 2)
     assert (script.followed, names(cache)) == (["1000", "7"], ["y"])
+
+
+async def test_an_object_that_cannot_be_read_costs_the_watch_nothing_and_is_reported_once():
+    no_uid = {"metadata": {"namespace": "a", "name": "bad", "resourceVersion": "6"}}
+    events = [WatchEvent("ADDED", no_uid), WatchEvent("MODIFIED", no_uid), WatchEvent("MODIFIED", {"metadata": 7})]
+    script = Script(lists=[page(5, "x")], watches=[[*events, added("y", 9), WatchEvent("ADDED", no_uid)]])
+    reflector, cache = reflect(script)
+    told = []
+    reflector.on_defect = told.append
+    async with running(reflector.run()):
+        await until(lambda: len(script.followed) == 2)
+    assert names(cache) == ["x", "y"]
+    assert told == ["Malformed", "Malformed"], "one for the object without uid, one for the nameless"
+    assert script.followed == ["5", "6"]
+
+
+async def test_a_watch_goes_on_beyond_an_object_that_is_too_large_and_does_not_act_on_what_it_was():
+    large = WatchEvent("MODIFIED", thing("x", 8), "it is long")
+    script = Script(lists=[page(5, "x", "y")], watches=[[large, Unavailable("cut")]])
+    reflector, cache = reflect(script)
+    async with running(reflector.run()):
+        await until(lambda: len(script.followed) == 2)
+    assert script.followed == ["5", "8"]
+    assert (cache.get(Key("a", "x")), cache.unreadable(Key("a", "x"))) == (None, "it is long")
+    assert names(cache) == ["x", "y"]
+
+
+async def test_a_list_with_an_unreadable_item_yields_the_others_and_deletes_nothing():
+    bad = {"metadata": {"namespace": "a", "name": "x", "resourceVersion": "19", "uid": 7}}
+    second = Page([bad, thing("y", 19)], "20", "next")
+    third = Page([thing("z", 19)], "20", None, 1, "it is long")
+    script = Script(lists=[page(5, "x", "y", "z"), second, third], watches=[[Expired("too old")]])
+    reflector, cache = reflect(script)
+    heard = []
+    cache.listen(lambda change: heard.append(str(change.happening)))
+    async with running(reflector.run()):
+        await until(lambda: script.followed == ["5", "20"])
+    assert "DELETED" not in heard
+    assert [bool(cache.unreadable(Key("a", name))) for name in "xyz"] == [True, False, True]
+
+
+async def test_a_deletion_that_cannot_be_read_is_found_by_what_is_missing():
+    gone = WatchEvent("DELETED", {"metadata": {"namespace": "a"}})
+    script = Script(lists=[page(5, "x", "y"), page(20, "y")], watches=[[gone]])
+    reflector, cache = reflect(script)
+    async with running(reflector.run()):
+        await until(lambda: names(cache) == ["y"])
+
+
+async def test_a_watch_that_never_lasts_is_down_although_it_opens_each_time(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    reflector = Reflector(Script(lists=[]), Cache())
+    for _ in range(10):
+        reflector._opened()
+        now += 3.0
+        reflector.failed(Unavailable("cut"))
+        now += 10.0
+    assert reflector.down_seconds() == 130.0
+    reflector._opened()
+    now += 6.0
+    assert reflector.down_seconds() == 0.0
+    reflector.failed(Unavailable("cut"))
+    now += 7.0
+    assert reflector.down_seconds() == 7.0

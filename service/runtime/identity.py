@@ -1,0 +1,71 @@
+"""Who an object is: read with care, as a workload cluster is somebody else's and may send anything at any length."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from service.kube.errors import Unreadable
+from service.runtime.key import Key
+
+Object = dict[str, Any]
+_NAME_MAX: Final = 253
+_UID_MAX: Final = 128
+_VERSION_MAX: Final = 20
+
+
+def key_of(raw: Object) -> Key:
+    """The key of an object."""
+    return identity(raw)[0]
+
+
+def version_of(raw: Object) -> int:
+    """The version of an object or bookmark; API servers count them up."""
+    with well_formed():
+        return _whole(raw["metadata"]["resourceVersion"])
+
+
+def identity(raw: Object) -> tuple[Key, str, int]:
+    """The key, uid and version of an object."""
+    with well_formed():
+        metadata = raw["metadata"]
+        key, uid = Key(metadata.get("namespace", ""), metadata["name"]), metadata["uid"]
+        if not all(isinstance(part, str) for part in (*key, uid)):
+            raise TypeError("names and uids are text")
+        if max(map(len, key)) > _NAME_MAX or len(uid) > _UID_MAX:
+            raise ValueError(f"a name has at most {_NAME_MAX} characters and a uid {_UID_MAX}")
+        if not (key.name and uid):
+            raise ValueError("an object has a name and a uid")
+        return key, uid, _whole(metadata["resourceVersion"])
+
+
+def _whole(version: Any) -> int:
+    if not isinstance(version, str) or len(version) > _VERSION_MAX:
+        raise TypeError("a resourceVersion is a short text")
+    return int(version)
+
+
+def name_of(raw: Object) -> Key:
+    """The key of an object as far as it can be told; one without a name is nobody's."""
+    metadata = raw.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    match found.get("namespace") or "", found.get("name"):
+        case str(namespace), str(name) if max(len(namespace), len(name)) <= _NAME_MAX:
+            return Key(namespace, name)
+    return Key("", "")
+
+
+def version_or_zero(raw: Object) -> int:
+    """The version of an object as far as it can be told."""
+    try:
+        return version_of(raw)
+    except Unreadable:
+        return 0
+
+
+@contextmanager
+def well_formed(what: str = "an object") -> Iterator[None]:
+    """For reading what a server sent: a workload cluster is somebody else's, and nonsense from there is no answer."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unreadable(f"the server sent something that is not {what}: {error!r}") from error
