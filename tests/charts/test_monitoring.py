@@ -65,6 +65,7 @@ def test_the_values_of_labels_are_ones_that_occur(helm):
         "FivespotActivationLate", "FivespotDrainBlocked", "FivespotDrainTimedOut", "FivespotCertificateExpiring",
         "FivespotShardWithoutHolder", "FivespotAbsent", "FivespotObjectsInError", "FivespotClockWrong",
         "FivespotMachineNotReadyInTime",
+        "FivespotObjectsUnreadable",
     ],
 )  # fmt: skip
 def test_each_alert_says_what_is_wrong_and_where_to_read_on(helm, alert):
