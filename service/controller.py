@@ -67,6 +67,9 @@ LAST_WORDS_SECONDS: Final = 2.0
 RIVALS_WOKEN: Final = 16
 """How many of those who want the same host look again when one of them changes: the best claims first."""
 
+PODS_SETTLE_SECONDS: Final = 0.5
+"""Pods of a Node that is drained go in bunches: one look for all that changed within so long."""
+
 KNOWN_STATUSES: Final = frozenset({0, *HTTPStatus})
 
 log = structlog.get_logger(__name__)
@@ -93,7 +96,12 @@ class Controller:
         forced = None if settings.capi_contract == "auto" else settings.capi_contract
         self.queue = OwnQueue(shared.clock, self.fence.owns, running_per_namespace=_most_of_one(settings))
         hooks = Hooks(
-            self._scheduled_changed, self._cluster_changed, self._child_changed, _count_restart, _count_defect
+            self._scheduled_changed,
+            self._cluster_changed,
+            self._child_changed,
+            _count_restart,
+            _count_defect,
+            self._drain_rule_changed,
         )
         discovery = Discovery(client, contract=forced)
         self.watches = Watches(client, discovery, hooks, settings.namespaces)
@@ -204,6 +212,7 @@ class Controller:
         self.observer.on_agent = self.queue.add
         self.observer.on_claim = self._wake_rivals
         self.observer.on_neighbour = self.queue.add
+        self.observer.on_drain = self._drain_changed
         self.reconciler.shown_shard = self.fence.shown
         self._shared.client.guard_writes(self.fence.check)
         self._shared.cluster_exists = self._cluster_exists
@@ -254,6 +263,13 @@ class Controller:
             self.queue.add(key)
         # Without a Cluster nobody has a claim to a host.
         self._wake_rivals(None, self.observer.hosts.reconsider(keys))
+
+    def _drain_changed(self, key: Key) -> None:
+        self.queue.retry(key, after=PODS_SETTLE_SECONDS)
+
+    def _drain_rule_changed(self, change: Change) -> None:
+        for key in self.observer.drains.draining(change.key.namespace):
+            self.queue.add(key)
 
     def _node_changed(self, cluster: Key, change: Change) -> None:
         users, urgent = self.observer.nodes.users(cluster, change.key.name), asks_back(change)

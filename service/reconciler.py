@@ -181,8 +181,8 @@ class Reconciler:
         if outcome.interrupted:
             self._queue.retry(key, after=self._conflicts.failed(key))
         elif outcome.trouble is not None:
-            # What was to be looked at soon anyway, such as a drain, does not wait for a back-off.
-            soon = outcome.trouble.retry_after or _hurry(plan) or plan.look_again_in
+            # A drain does not wait for a back-off.
+            soon = outcome.trouble.retry_after or _hurry(plan) or plan.look_again_in or _drain_pause(plan)
             raise TroubleError(outcome.trouble.message, soon)
         elif outcome.awaits is not None and not outcome.awaits.slow:
             self._queue.retry(key, after=TELL_SECONDS)  # a slot that is free wakes it before; else the user is told
@@ -194,9 +194,10 @@ class Reconciler:
             self._queue.retry(key)  # besides: a drain does not wait for what has failed for hours
         if plan.look_again_in == timedelta(0):
             self._queue.add(key, due=LONG_AGO if _hurry(plan) else None)
-        elif plan.look_again_in is not None:
-            pause = removal.ASK_AGAIN if outcome.blockers else plan.look_again_in
-            self._queue.retry(key, after=pause.total_seconds())
+            return
+        for pause in (plan.look_again_in, *(blocker.again_in for blocker in outcome.blockers)):
+            if pause is not None:
+                self._queue.retry(key, after=pause.total_seconds())
 
     def _look_for_what_nobody_tells(self, key: Key, world: World, plan: Plan, outcome: Outcome) -> None:
         if _vanished(world, outcome):
@@ -221,6 +222,10 @@ def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
 
 def _hurry(plan: Plan) -> timedelta | None:
     return EMERGENCY_PAUSE if plan.phase is Phase.EMERGENCY_REMOVE else None
+
+
+def _drain_pause(plan: Plan) -> timedelta | None:
+    return removal.ASK_AGAIN if plan.drain is not None and not plan.drain.done else None
 
 
 def _vanished(world: World, outcome: Outcome) -> bool:

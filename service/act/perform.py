@@ -7,8 +7,8 @@ Taints that a server refuses are the exception: nothing that comes after them ne
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, assert_never
 
@@ -253,10 +253,15 @@ class Performer:
                 await self._write_node(client, subject, node, _uncordon(uid))
             case ApplyTaints():
                 await self._apply_taints(client, subject, action)
-            case Evict(pods=pods):
-                progress.blockers += await _evict(client, pods, partial(self._over, subject, progress))
+            case Evict():
+                blockers = await _evict(client, action, partial(self._over, subject, progress))
+                progress.blockers += [self._refused(subject, blocker) for blocker in blockers]
             case _:
                 assert_never(action)
+
+    def _refused(self, subject: Subject, blocker: Blocker) -> Blocker:
+        asked = blocker.again_in.total_seconds() if blocker.again_in else None
+        return replace(blocker, again_in=self._observer.refused(subject, blocker.pod, blocker.reason, asked))
 
     def _over(self, subject: Subject, progress: Progress) -> bool:
         """Whether somebody edited the ScheduledMachine, or a window opened or a timeout is up, since the plan."""
@@ -311,7 +316,7 @@ def _uncordon(uid: str) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: None}}, "spec": {"unschedulable": None}}
 
 
-async def _evict(client: Client, pods: tuple[Pod, ...], over: Callable[[], bool]) -> list[Blocker]:
+async def _evict(client: Client, action: Evict, over: Callable[[], bool]) -> list[Blocker]:
     """Asks for all of them, a few at a time; what a budget or a fault refuses is asked for again later.
 
     Once it is `over`, the shutdown may have been called off, or the Machine is to go: nobody else is moved then.
@@ -321,9 +326,9 @@ async def _evict(client: Client, pods: tuple[Pod, ...], over: Callable[[], bool]
     async def one(pod: Pod) -> Blocker | None:
         async with slots:
             # A server that does not answer would cost every further pod a time-out, and us the deadline.
-            return None if silence or over() else await _evict_one(client, pod, silence)
+            return None if silence or over() else await _evict_one(client, pod, action.grace_seconds, silence)
 
-    answers = await all_of(*(one(pod) for pod in pods))
+    answers = await all_of(*(one(pod) for pod in action.pods))
     if silence:
         raise silence[0]
     if over():
@@ -331,12 +336,15 @@ async def _evict(client: Client, pods: tuple[Pod, ...], over: Callable[[], bool]
     return [answer for answer in answers if answer is not None]
 
 
-async def _evict_one(client: Client, pod: Pod, silence: list[KubeError]) -> Blocker | None:
+async def _evict_one(client: Client, pod: Pod, grace: int | None, silence: list[KubeError]) -> Blocker | None:
+    options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": pod.name, "namespace": pod.namespace},
-        "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        "deleteOptions": options,
     }
     try:
         await client.create_subresource(PODS, pod.name, "eviction", eviction, namespace=pod.namespace)
@@ -347,5 +355,6 @@ async def _evict_one(client: Client, pod: Pod, silence: list[KubeError]) -> Bloc
             silence.append(error)
         # The budget's own words, where it has any, rather than the request they answer.
         causes = "; ".join(cause.message for cause in error.causes if cause.message)
-        return Blocker(pod=pod, reason=causes or error.message)
+        asked = timedelta(seconds=error.retry_after) if error.retry_after else None
+        return Blocker(pod=pod, reason=causes or error.message, again_in=asked)
     return None

@@ -11,7 +11,7 @@ from service.decide import manifests
 from service.decide.activation import in_the_way, other_name, plan_of_taints
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
-from service.decide.plan import ApplyTaints, EquipReclaim, Plan
+from service.decide.plan import ApplyTaints, Delete, EquipReclaim, Plan
 from service.decide.reclaim import REASON, disabled_because_of, told
 from service.decide.sight import lasting
 from service.decide.situation import Situation, without_cluster
@@ -204,6 +204,21 @@ def _workload_reachable(a: Account) -> Told | None:
     return Told("WorkloadClusterReachable", _yes(workload.reachable), workload.reason, message)
 
 
+def _drained(a: Account) -> Told | None:
+    """How far the drain is; what was told last stays true while the Node cannot be seen and while CAPI goes on."""
+    if a.plan.shutdown is None or a.s.world.our_machine is None:
+        return None
+    if any(isinstance(action, Delete) and action.undrained for action in a.outcome.done):
+        return Told("Drained", "False", "DrainTimedOut", a.message)
+    state = a.plan.drain
+    if state is None:
+        return next((_told(c) for c in a.s.world.status.conditions if c.type == "Drained"), None)
+    if state.done:
+        return Told("Drained", "True", "NodeDrained", "All pods that had to leave have left the Node.")
+    reason = "DrainBlocked" if a.s.now >= a.s.drain_warning else "Draining"
+    return Told("Drained", "False", reason, a.message)
+
+
 def _reclaim_agent_ready(a: Account) -> Told | None:
     world, spec = a.s.world, a.s.intent.spec
     machine, agent = world.our_machine, world.reclaim_agent
@@ -236,6 +251,7 @@ _TELLERS: Final[tuple[Callable[[Account], Told | None], ...]] = (
     _up_to_date,
     _capi_available,
     _workload_reachable,
+    _drained,
     _reclaim_agent_ready,
     _host_conflict,
 )

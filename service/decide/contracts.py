@@ -57,6 +57,17 @@ def drained_again(annotations: Mapping[str, str]) -> dict[str, None]:
     return {key: None for key, ours in UNDRAINED.items() if annotations.get(key) == ours}
 
 
+def waits(annotations: Mapping[str, str], *, drained: bool) -> dict[str, str | None]:
+    """The same for a Machine that is about to be deleted; if its Node is `drained`, CAPI need not do it again."""
+    changes: dict[str, str | None] = {**drained_again(annotations)}
+    if not drained:
+        return changes
+    changes.pop(names.ANNOTATION_EXCLUDE_DRAIN, None)
+    if names.ANNOTATION_EXCLUDE_DRAIN not in annotations:
+        changes[names.ANNOTATION_EXCLUDE_DRAIN] = names.MANAGED_BY
+    return changes
+
+
 def at_least_a_second(span: timedelta) -> int:
     """Whole seconds, never the 0 that CAPI takes for "no limit"."""
     return max(1, int(span.total_seconds()))

@@ -1,12 +1,23 @@
-"""Which pods must leave a Node before it may go, as `kubectl drain` would have it."""
+"""Which pods must leave a Node before it may go, and in which order; as Cluster API's own drain has it.
+
+The one difference: pods that have finished hold up nothing here, while Cluster API evicts them, too.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
+from service.decide.drainrules import AWAITED, SKIPPED, Behavior, DrainRules, Treatment, UnknownNamespaceError
 from service.decide.world import Pod, World
 
-PODS_NOT_LISTED = "PodsNotListed"
+PODS_NOT_LISTED: Final = "PodsNotListed"
 """Why a workload cluster counts as unreachable whose Nodes can be seen: it did not say which pods they have."""
+GONE_AFTER: Final = timedelta(seconds=2)
+"""On a Node whose kubelet does not report, a pod counts as gone so long after its grace period."""
+LOST_GRACE_SECONDS: Final = 1
+"""The grace period of pods on such a Node: nothing there can use a longer one."""
+PODS_NAMED: Final = 3
 
 
 def pods_unknown(world: World) -> bool:
@@ -18,29 +29,117 @@ def pods_unknown(world: World) -> bool:
 class Drain:
     """The pods that stand between us and an empty Node."""
 
-    to_evict: tuple[Pod, ...]
-    going: tuple[Pod, ...]
+    to_evict: tuple[Pod, ...] = ()
+    going: tuple[Pod, ...] = ()
+    """Terminating."""
+    refused: tuple[Pod, ...] = ()
+    """Whose eviction was refused and is not asked for again yet."""
+    awaited: tuple[Pod, ...] = ()
+    """Which are not evicted but are to complete."""
+    later: tuple[Pod, ...] = ()
+    """Which are evicted when those above are gone."""
+    completed: tuple[Pod, ...] = ()
+    """Which were to complete and have; Cluster API would go on waiting for them."""
+    problem: str | None = None
+    """Why no pod is evicted at all."""
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to wait for."""
-        return not self.to_evict and not self.going
+        return not self.remaining
 
     @property
     def remaining(self) -> int:
         """How many pods are still there."""
-        return len(self.to_evict) + len(self.going)
+        return sum(len(pods) for pods in (self.to_evict, self.going, self.refused, self.awaited, self.later))
+
+    @property
+    def ask_again_in(self) -> timedelta | None:
+        """When the next refused eviction is asked for again, in real time."""
+        return min((pod.refusal.again_in for pod in self.refused if pod.refusal), default=None)
 
 
-def drain(pods: Iterable[Pod]) -> Drain:
-    """Sort the pods of a Node: what stays, what is asked to leave, what is on its way."""
-    leaving = [pod for pod in pods if must_leave(pod)]
-    return Drain(
-        to_evict=tuple(pod for pod in leaving if not pod.leaving),
-        going=tuple(pod for pod in leaving if pod.leaving),
-    )
+def drain_of(world: World, now: datetime) -> Drain:
+    """The state of the Node's drain; without a list of its pods, that of an empty one."""
+    unreachable = world.node is not None and world.node.unreachable
+    return drain(world.pods or (), world.drain_rules, lost_at=now if unreachable else None)
+
+
+def drain(pods: Iterable[Pod], rules: DrainRules | None = None, *, lost_at: datetime | None = None) -> Drain:
+    """Sort the pods of a Node: what stays, what is asked to leave, what is on its way, what has to wait its turn.
+
+    `lost_at` is the time if the Node's kubelet does not report.
+    """
+    rules, there = rules or DrainRules(), [pod for pod in pods if not _stays(pod, lost_at)]
+    unfinished = [pod for pod in there if not pod.finished]
+    if rules.problem is not None:
+        return _stalled(unfinished, rules.problem)
+    try:
+        treated = [(pod, rules.treatment(pod.labels, pod.namespace_labels)) for pod in there]
+    except UnknownNamespaceError:
+        return _stalled(unfinished, "a MachineDrainRule selects Namespaces by labels, and not all of them are known")
+    completed = tuple(pod for pod, treatment in treated if pod.finished and treatment == AWAITED)
+    return _in_turn([each for each in treated if not each[0].finished and each[1] != SKIPPED], completed)
 
 
 def must_leave(pod: Pod) -> bool:
     """A DaemonSet's pods would come straight back, mirror pods are the kubelet's own, finished ones hold nothing."""
-    return not (pod.mirror or pod.finished or pod.controller_kind == "DaemonSet")
+    return not (_stays(pod, None) or pod.finished)
+
+
+def _stays(pod: Pod, lost_at: datetime | None) -> bool:
+    if lost_at is not None and pod.deleted_at is not None and lost_at - pod.deleted_at >= GONE_AFTER:
+        return True
+    kept = pod.controller_kind == "DaemonSet" and not pod.orphaned and not pod.finished
+    return pod.mirror or kept
+
+
+def _stalled(pods: list[Pod], problem: str) -> Drain:
+    return Drain(
+        going=tuple(pod for pod in pods if pod.leaving),
+        later=tuple(pod for pod in pods if not pod.leaving),
+        problem=problem,
+    )
+
+
+def _in_turn(treated: list[tuple[Pod, Treatment]], completed: tuple[Pod, ...]) -> Drain:
+    """Only pods of the lowest order that is still there are evicted; those on their way or awaited count, too."""
+    turn = min((treatment.order for _, treatment in treated), default=0)
+    awaited = tuple(pod for pod, treatment in treated if treatment == AWAITED)
+    evicted = [(pod, order) for pod, (behavior, order) in treated if behavior is Behavior.DRAIN]
+    now = [pod for pod, order in evicted if order == turn and not pod.leaving]
+    return Drain(
+        to_evict=tuple(pod for pod in now if not _refused(pod)),
+        going=tuple(pod for pod, _ in evicted if pod.leaving),
+        refused=tuple(pod for pod in now if _refused(pod)),
+        awaited=awaited,
+        later=tuple(pod for pod, order in evicted if order > turn and not pod.leaving),
+        completed=completed,
+    )
+
+
+def _refused(pod: Pod) -> bool:
+    return pod.refusal is not None and pod.refusal.again_in > timedelta(0)
+
+
+def gone_at(state: Drain) -> datetime | None:
+    """When the next terminating pod of a Node whose kubelet does not report counts as gone."""
+    return min((pod.deleted_at + GONE_AFTER for pod in state.going if pod.deleted_at), default=None)
+
+
+def progress(state: Drain) -> str:
+    """What is left, for people: `2 pod(s) left, terminating: apps/web, waiting for completion: batch/nightly`."""
+    parts = [
+        f"{state.remaining} pod(s) left",
+        _named("terminating", state.going),
+        _named("waiting for completion", state.awaited),
+        _named("after these", state.later) if state.problem is None else "",
+    ]
+    told = ", ".join(part for part in parts if part)
+    return f"{told}; no pod is evicted, as {state.problem}" if state.problem else told
+
+
+def _named(what: str, pods: tuple[Pod, ...]) -> str:
+    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:PODS_NAMED])
+    more = f" and {len(pods) - PODS_NAMED} more" if len(pods) > PODS_NAMED else ""
+    return f"{what}: {named}{more}" if pods else ""

@@ -163,6 +163,8 @@ def _changed(condition: Condition, was: Condition | None) -> Iterator[Notice]:
         yield Notice(condition.reason, condition.message, warning=True)
     if condition.type == "ReclaimAgentReady" and condition.reason in NOT_INSTALLED:
         yield Notice(condition.reason, condition.message, warning=True)
+    if condition.type == "Drained" and condition.reason == "DrainBlocked":
+        yield Notice(condition.reason, condition.message, warning=True)
     if condition.type == "Paused" and was is None:
         yield Notice("Paused", condition.message)
 

@@ -15,6 +15,8 @@ class Blocker:
 
     pod: Pod
     reason: str
+    again_in: timedelta | None = None
+    """In how much real time the controller asks again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,16 @@ def explain(plan: Plan, outcome: Outcome) -> str:
         return outcome.trouble.message
     if outcome.awaits is not None and outcome.awaits.slow:
         return outcome.awaits.message
-    if not outcome.blockers:
+    blockers = sorted((*outcome.blockers, *_refused_before(plan)), key=lambda one: (one.pod.namespace, one.pod.name))
+    if not blockers:
         return plan.message
-    named = outcome.blockers[:BLOCKERS_NAMED]
+    named = blockers[:BLOCKERS_NAMED]
     held = "; ".join(f"{one.pod.namespace}/{one.pod.name}: {one.reason}" for one in named)
-    more = len(outcome.blockers) - len(named)
+    more = len(blockers) - len(named)
     return f"{plan.message} Held up by {held}" + (f" (and {more} more)" if more else "")
+
+
+def _refused_before(plan: Plan) -> tuple[Blocker, ...]:
+    """Pods that are not asked again yet hold the drain up all the same."""
+    refused = plan.drain.refused if plan.drain else ()
+    return tuple(Blocker(pod, pod.refusal.reason) for pod in refused if pod.refusal)

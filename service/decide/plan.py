@@ -89,6 +89,8 @@ class Evict:
     """Ask the API server to evict these pods; budgets may refuse."""
 
     pods: tuple[Pod, ...]
+    grace_seconds: int | None = None
+    """None: each pod's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,15 @@ from typing import Any, Final
 from crds import names
 from crds.status import Phase
 from service.decide import contracts
-from service.decide.drain import Drain, drain
+from service.decide.drain import LOST_GRACE_SECONDS, Drain, drain_of, gone_at, progress
 from service.decide.phases import node_is_ours
-from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon
+from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, when
 from service.decide.sight import doubt
 from service.decide.situation import Situation
-from service.decide.world import Machine, World
+from service.decide.world import Machine, Node, World
 
 ASK_AGAIN: Final = timedelta(seconds=5)
-"""Pause before asking again where nothing tells when the answer changes, as with a budget that refuses evictions."""
-LOOK_AGAIN: Final = timedelta(seconds=1)
-"""Pause while evicted pods are terminating."""
-PODS_NAMED: Final = 3
+"""Pause before asking again for the pods of a Node that could not be listed, or after an eviction failed."""
 _UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
 
 
@@ -133,7 +130,7 @@ def _nothing_to_drain(world: World, machine: Machine) -> bool:
 
 def _time_is_up(s: Situation, machine: Machine, why: str) -> Removal:
     """Nothing may hold up the deletion any more, a cordon neither; but a Node found empty, if late, was drained."""
-    state = drain(s.world.pods) if s.world.pods is not None else None
+    state = drain_of(s.world, s.now) if s.world.pods is not None else None
     drained = state is not None and state.done
     return replace(_delete_machine(s, machine, why=why, undrained=not drained), drain=state if drained else None)
 
@@ -143,8 +140,7 @@ def _wait_for_workload(s: Situation) -> Removal:
     detail = workload.message if workload else "not connected yet"
     return Removal(
         reason="WorkloadClusterUnreachable",
-        message=f"Cannot drain: the workload cluster is unreachable ({detail}). "
-        f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same.",
+        message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_all_the_same(s)}",
         actions=_cordon(s.world),
         look_again_at=s.drain_deadline,
     )
@@ -157,19 +153,36 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
     if s.world.pods is None:
         # Pods are looked at only once the shutdown stands in the status, so right after this plan.
         return Removal("Draining", f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
-    state = drain(s.world.pods)
+    state = drain_of(s.world, s.now)
     if state.done:
-        deleted = _delete_machine(s, machine, why=why)
+        deleted = _delete_machine(s, machine, why=why, completed=bool(state.completed))
         return replace(deleted, actions=(*cordon, *deleted.actions), drain=state)
-    evict = (Evict(pods=state.to_evict),) if state.to_evict else ()
     return Removal(
         reason="Draining",
-        message=f"Draining Node {node.name}: {state.remaining} pod(s) left{_terminating(state)}.",
-        actions=(*cordon, *evict),
-        look_again_at=s.drain_deadline,
-        look_again_in=LOOK_AGAIN,
+        message=f"Draining Node {node.name}: {progress(state)}. {_all_the_same(s)}",
+        actions=(*cordon, *_evict(node, state)),
+        look_again_at=when(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
+        look_again_in=_sooner(state.ask_again_in, s.world.look_at_pods_in),
         drain=state,
     )
+
+
+def _evict(node: Node, state: Drain) -> tuple[Action, ...]:
+    grace = LOST_GRACE_SECONDS if node.unreachable else None
+    return (Evict(pods=state.to_evict, grace_seconds=grace),) if state.to_evict else ()
+
+
+def _warning(s: Situation) -> datetime | None:
+    """When the drain counts as blocked, unless it does already."""
+    return s.drain_warning if s.now < s.drain_warning else None
+
+
+def _sooner(*pauses: timedelta | None) -> timedelta | None:
+    return min((pause for pause in pauses if pause is not None), default=None)
+
+
+def _all_the_same(s: Situation) -> str:
+    return f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same."
 
 
 def _cordon(world: World) -> tuple[Action, ...]:
@@ -192,18 +205,23 @@ def uncordon(world: World) -> tuple[Action, ...]:
     return (Uncordon(node=node.name, uid=node.uid),)
 
 
-def _terminating(state: Drain) -> str:
-    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in state.going[:PODS_NAMED])
-    more = f" and {len(state.going) - PODS_NAMED} more" if len(state.going) > PODS_NAMED else ""
-    return f", terminating: {named}{more}" if named else ""
-
-
 def _delete_machine(
-    s: Situation, machine: Machine, *, why: str, at_once: bool = False, undrained: bool = False
+    s: Situation,
+    machine: Machine,
+    *,
+    why: str,
+    at_once: bool = False,
+    undrained: bool = False,
+    completed: bool = False,
 ) -> Removal:
-    """Bound CAPI's own waits by what is left of ours, then ask for the deletion."""
+    """Bound CAPI's own waits by what is left of ours, then ask for the deletion.
+
+    With `completed`, the Node is drained, but has pods that CAPI would wait for until they are deleted, although they
+    have completed: it need not drain.
+    """
     left = timedelta(0) if at_once else s.grace_deadline - s.now
-    bound = _exclude_drain(machine) if left < timedelta(seconds=1) else _bound_waits(s, machine, left)
+    hurry = left < timedelta(seconds=1)
+    bound = _exclude_drain(machine) if hurry else _bound_waits(s, machine, left, drained=completed)
     child = machine.child
     delete = Delete(role=child.role, name=child.name, uid=child.uid, why=why, undrained=undrained)
     return Removal(
@@ -214,16 +232,16 @@ def _delete_machine(
     )
 
 
-def _bound_waits(s: Situation, machine: Machine, left: timedelta) -> Patch | None:
+def _bound_waits(s: Situation, machine: Machine, left: timedelta, *, drained: bool) -> Patch | None:
     assert s.world.contract is not None, "a Machine was seen, so CAPI is there"  # noqa: S101 - narrows the type
     drain_left = min(left, s.drain_deadline - s.now)
     seconds = contracts.at_least_a_second(drain_left), contracts.at_least_a_second(left)
     body: dict[str, Any] = {}
     if seconds != (machine.drain_seconds, machine.detach_seconds):
         body["spec"] = contracts.timeouts(s.world.contract, drain_left, left)
-    again = contracts.drained_again(machine.child.annotations)
-    if again:
-        body["metadata"] = {"annotations": again}
+    annotations = contracts.waits(machine.child.annotations, drained=drained)
+    if annotations:
+        body["metadata"] = {"annotations": annotations}
     return _patch(machine, body) if body else None
 
 

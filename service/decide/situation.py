@@ -48,6 +48,12 @@ class Situation:
         """When draining must be over: the shorter of the two timeouts wins."""
         return (self.shutdown_started or self.now) + min(self.intent.drain, self.intent.grace)
 
+    @property
+    def drain_warning(self) -> datetime:
+        """When a drain that is not over counts as blocked: a third of its time is up."""
+        started = self.shutdown_started or self.now
+        return started + (self.drain_deadline - started) / 3
+
 
 def without_cluster(s: Situation) -> Failure | None:
     """What is wrong with the Cluster that the machine is to join."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from crds.status import ScheduledMachineStatus
+from service.decide.drainrules import DrainRules
 from service.decide.drift import SpecChange
 
 
@@ -123,6 +124,16 @@ class Node:
     taints: tuple[Taint, ...]
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    unreachable: bool = False
+    """Whether its kubelet does not report: pods that are told to go stay on the list for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the API server refused an eviction, and in how much real time the controller asks again."""
+
+    reason: str
+    again_in: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,15 @@ class Pod:
     mirror: bool
     finished: bool
     leaving: bool
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    controller_name: str | None = None
+    deleted_at: datetime | None = None
+    """`deletionTimestamp`, which lies ahead while the pod's grace period runs."""
+    orphaned: bool = False
+    """Whether its controller is a DaemonSet that does not exist any more."""
+    namespace_labels: Mapping[str, str] | None = field(default=None, hash=False)
+    """Of its Namespace; read only where a MachineDrainRule asks for them."""
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +166,7 @@ class Cluster:
     uid: str
     deleting: bool
     paused: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +229,9 @@ class World:
     """Uids of other ScheduledMachines whose Machines have the same providerID, and so the same Node."""
     host: str | None = None
     """What the host of our Machine is known by, or of the one that would be created now."""
+    drain_rules: DrainRules = field(default_factory=DrainRules)
+    look_at_pods_in: timedelta | None = None
+    """In real time: nothing says when the pods or the rules change, so the controller looks again; None: watched."""
     host_conflict: HostConflict | None = None
     spec_changes: tuple[SpecChange, ...] | None = ()
     """What others changed in our provider objects; None if that cannot be told at present."""

@@ -113,6 +113,7 @@ class Workload:
         self._reflector: Reflector | None = None
         self._group: asyncio.TaskGroup | None = None
         self._beside: dict[str, Informer] = {}
+        self._beside_tasks: dict[str, asyncio.Task[None]] = {}
         self._adopting = asyncio.Lock()
         self._silent_calls = 0
         self._doubted = asyncio.Event()
@@ -134,8 +135,15 @@ class Workload:
             informer.on_restart(partial(self.on_restart, informer.resource.plural))
             informer.on_defect(partial(self.on_defect, informer.resource.plural))
             if group is not None:
-                start(group, informer.run(), name=f"watch {name} of {self.key}")
+                self._beside_tasks[name] = start(group, informer.run(), name=f"watch {name} of {self.key}")
         return informer
+
+    def unwatch(self, name: str) -> None:
+        """Ends such a watch and forgets what it has seen."""
+        self._beside.pop(name, None)
+        task = self._beside_tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
 
     async def run(self) -> None:
         """Keeps the connection until cancelled."""
@@ -145,7 +153,7 @@ class Workload:
                 group.create_task(self._follow())
                 group.create_task(self._resolve_doubts())
         finally:
-            self._group, self._beside = None, {}
+            self._group, self._beside, self._beside_tasks = None, {}, {}
             client, self._client, self._reflector, self.state = self._client, None, None, CONNECTING
             if client is not None:
                 await client.close()

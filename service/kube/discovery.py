@@ -34,6 +34,8 @@ class Capi:
     version: str
     clusters: Resource
     machines: Resource
+    drain_rules: Resource | None = None
+    """Cluster API has them from 1.9 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class Discovery:
     async def _contract(self, version: str) -> Capi | None:
         machines = await self.resolve(f"{CAPI_GROUP}/{version}", "Machine")
         clusters = await self.resolve(f"{CAPI_GROUP}/{version}", "Cluster")
-        return Capi(version, clusters, machines) if machines and clusters else None
+        drain_rules = await self.resolve(f"{CAPI_GROUP}/{version}", "MachineDrainRule")
+        return Capi(version, clusters, machines, drain_rules) if machines and clusters else None
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """From now on `listener` is told the group of every CustomResourceDefinition that changes."""

@@ -75,6 +75,9 @@ SECRETS = _core("secrets", "Secret")
 SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
 EVENTS = Resource(group="events.k8s.io", version="v1", plural="events", kind="Event")
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
+POD_DISRUPTION_BUDGETS = Resource(
+    group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget"
+)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     group="apiextensions.k8s.io",

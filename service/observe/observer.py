@@ -4,10 +4,9 @@ Reads caches; asks the API server only to make sure that something which should 
 pods of a Node that is being drained.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from crds import names
@@ -21,14 +20,14 @@ from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
 from service.decide.world import Cluster, HostConflict, Node, Pod, Role, Workload, World
 from service.kube.client import Client
-from service.kube.connection import PAGE
-from service.kube.errors import KubeError, NotFound, Unavailable
-from service.kube.resource import PODS, SCHEDULED_MACHINES, Resource
+from service.kube.errors import KubeError, NotFound
+from service.kube.resource import SCHEDULED_MACHINES, Resource
 from service.kube.workload import Workload as Connection
 from service.kube.workload import Workloads, WorkloadUnreachable
 from service.observe import freshness, hosts, kinds, views
 from service.observe.agents import AgentSight
 from service.observe.authors import who_enabled
+from service.observe.drains import DrainSight, pods_on
 from service.observe.drifts import Drifts
 from service.observe.hosts import Hosts, Sources
 from service.observe.nodes import NodeIndex
@@ -39,9 +38,6 @@ from service.runtime.informer import Informer
 from service.runtime.key import Key
 
 Raw = dict[str, Any]
-LIST_SECONDS: Final = 30.0
-MOST_PODS: Final = 5000
-"""Ten times as many as a Node can have."""
 _NOWHERE: Final = Workload(reachable=False, reason="NoNode", message="there is no Node to look at")
 
 
@@ -67,6 +63,7 @@ class Observer:
         self.hosts = Hosts(identities, Sources(watches.scheduled.get, self._read, self._takes_machines))
         self._drifts = Drifts(client, self.resolve)
         self.agents = AgentSight(self._agent_changed)
+        self.drains = DrainSight(clock, self._drain_changed, self.nodes.users)
         self._with_agents: set[Key] = set()
         self.on_agent: Callable[[Key], None] = lambda _key: None
         """Told whose reclaim agent changed."""
@@ -74,6 +71,8 @@ class Observer:
         """Called with an object that we wrote or asked for, and the hosts to which its claim changed by that."""
         self.on_neighbour: Callable[[Key], None] = lambda _key: None
         """Called with each other object on a Node that we wrote: its watch takes our write for an echo."""
+        self.on_drain: Callable[[Key], None] = lambda _key: None
+        """Told whose drain may go on: pods went, or a budget allows an eviction."""
         self.on_written: Callable[[Key, Raw], None] = lambda _key, _raw: None
         """Told for whom an object was written, and what the API server answered."""
 
@@ -314,6 +313,7 @@ class Observer:
     def forget(self, key: Key) -> None:
         """A ScheduledMachine needs no workload cluster any more."""
         self.nodes.forget(key)
+        self.drains.over(key)
         self._with_agents.discard(key)
         self._workloads.release(key)
 
@@ -349,32 +349,25 @@ class Observer:
         machine, at_once = world.our_machine, subject.intent.kill_switch or subject.status.reclaim is not None
         draining = subject.status.shutdown_started_at is not None and machine is not None and not machine.leaving
         if not draining or world.node is None or at_once:
+            self.drains.over(subject.key)
             return world
+        rules = self._watches.capi.drain_rules if self._watches.capi else None
         try:
-            return replace(world, pods=await self.pods_of(subject, world.node.name))
+            return await self.drains.look(subject.key, world, self._held(subject), rules)
         except KubeError as error:
             down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
             return replace(world, workload=down)  # the Node was seen: what needs no pods can be done
 
     async def pods_of(self, subject: Subject, node: str) -> tuple[Pod, ...]:
-        """Asks for the pods on a Node. A list that goes on and on would keep a worker from everybody else."""
-        try:
-            async with asyncio.timeout(LIST_SECONDS):
-                return await _pods_on(self.workload_client(subject), node)
-        except TimeoutError:
-            raise Unavailable(f"the list of the pods on Node {node} does not end") from None
+        """Asks for the pods on a Node."""
+        return await pods_on(self._held(subject).client, node)
 
+    def refused(self, subject: Subject, pod: Pod, reason: str, retry_after: float | None) -> timedelta:
+        """Takes down that an eviction was refused; in how much real time to ask again."""
+        return self.drains.refused(subject.key, self._held(subject), pod, reason, retry_after)
 
-async def _pods_on(client: Client, node: str) -> tuple[Pod, ...]:
-    found: list[Pod] = []
-    more: str | None = None
-    while len(found) <= MOST_PODS:
-        page = await client.list_page(PODS, fields=f"spec.nodeName={node}", limit=PAGE, more=more)
-        found += views.pods(page.items)
-        more = page.more
-        if more is None:
-            return tuple(found)
-    raise Unavailable(f"the list of the pods on Node {node} does not end")
+    def _drain_changed(self, key: Key) -> None:
+        self.on_drain(key)
 
 
 def _provider_term(subject: Subject, world: World) -> str | None:

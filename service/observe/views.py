@@ -1,7 +1,8 @@
 """From raw API objects to the typed, frozen things that decisions look at; the border where JSON ends."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from crds import names
 from crds.scheduledmachine import Metadata
@@ -12,6 +13,9 @@ from service.runtime.identity import well_formed
 
 Raw = Mapping[str, Any]
 NAME_MAX = 253
+MIRROR: Final = "kubernetes.io/config.mirror"
+FINISHED: Final = ("Succeeded", "Failed")
+_YEARS: Final = range(2000, 2200)
 
 
 def identity(metadata: Metadata, clock: Clock) -> Identity:
@@ -74,19 +78,21 @@ def cluster(raw: Raw) -> Cluster:
         uid=metadata["uid"],
         deleting="deletionTimestamp" in metadata,
         paused=bool((raw.get("spec") or {}).get("paused")) or annotated,
+        labels=metadata.get("labels") or {},
     )
 
 
 def node(raw: Raw) -> Node:
     """A Node of the workload cluster."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+    ready = next((c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), None)
     return Node(
         name=metadata["name"],
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         provider_id=spec.get("providerID") or None,
-        ready=ready,
+        ready=ready == "True",
+        unreachable=ready == "Unknown",
         unschedulable=bool(spec.get("unschedulable")),
         taints=tuple(_taint(taint) for taint in spec.get("taints") or ()),
         labels=metadata.get("labels") or {},
@@ -121,7 +127,41 @@ def pod(raw: Raw) -> Pod:
         name=name,
         uid=uid,
         controller_kind=controller.get("kind") if controller else None,
-        mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
-        finished=status.get("phase") in ("Succeeded", "Failed"),
+        controller_name=controller.get("name") if controller else None,
+        mirror=MIRROR in (metadata.get("annotations") or {}),
+        finished=status.get("phase") in FINISHED,
         leaving="deletionTimestamp" in metadata,
+        deleted_at=_instant(metadata["deletionTimestamp"]) if "deletionTimestamp" in metadata else None,
+        labels=_texts(metadata.get("labels") or {}),
     )
+
+
+def slim_pod(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a drain looks at: a change of anything else wakes no machine."""
+    metadata, spec, phase = raw["metadata"], raw.get("spec") or {}, (raw.get("status") or {}).get("phase")
+    kept = ("name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp")
+    mirror = {MIRROR: ""} if MIRROR in (metadata.get("annotations") or {}) else {}
+    owners = [
+        {key: owner.get(key) for key in ("kind", "name", "controller")}
+        for owner in metadata.get("ownerReferences") or ()
+        if owner.get("controller")
+    ]
+    return {
+        "metadata": {name: metadata[name] for name in kept if name in metadata}
+        | {"annotations": mirror, "ownerReferences": owners},
+        "spec": {"nodeName": spec.get("nodeName") or ""},
+        "status": {"phase": phase} if phase in FINISHED else {},
+    }
+
+
+def _instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.year not in _YEARS:
+        raise ValueError("no time of our days")
+    return at.astimezone(UTC)
+
+
+def _texts(labels: Mapping[str, Any]) -> Mapping[str, str]:
+    if not all(isinstance(value, str) for value in labels.values()):
+        raise TypeError("labels are text")
+    return labels

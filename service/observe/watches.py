@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import structlog
 
 from crds import names
@@ -26,6 +27,8 @@ READY = "Ready"
 
 DOWN_SECONDS = 300.0
 """Without a watch for so long, a replica knows too little of what happens to be given work."""
+DRAIN_RULE_BYTES = 64 * 1024
+"""Of the spec of a MachineDrainRule: at most 64 selectors, and tenants write them."""
 
 FAILURES_THAT_LAST = 3
 """A kind that the API server answers for, but has failed to list so often, is broken until somebody mends it."""
@@ -51,6 +54,7 @@ class Hooks:
     """Told the kind whose watch broke, and why."""
     defect: Callable[[str, str], None] = lambda _kind, _defect: None
     """Told the kind of an object that cannot be read, and what is wrong with it."""
+    drain_rule: Listener = lambda _change: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Capi:
     contract: Contract
     machines: Informer
     clusters: Informer
+    drain_rules: Informer | None = None
+    """None where this version of Cluster API has no MachineDrainRules."""
 
 
 class Watches:
@@ -73,6 +79,7 @@ class Watches:
         self._group: asyncio.TaskGroup | None = None
         self._kinds: dict[Resource, Informer] = {}
         self._capi_tasks: list[asyncio.Task[None]] = []
+        self._found: Found | None = None
         self.capi: Capi | None = None
         self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=INDEXES)
         self._definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
@@ -137,10 +144,10 @@ class Watches:
         What was watched stays in force until all of the new is seen; `Unavailable` if that does not come about.
         """
         found = await self._discovery.capi()
-        if (Contract(found.version) if found else None) is self.contract:
+        if found == self._found:
             return False
         tasks, capi = await self._watch_capi(found) if found else ([], None)
-        old, self._capi_tasks, self.capi = self._capi_tasks, tasks, capi
+        old, self._capi_tasks, self.capi, self._found = self._capi_tasks, tasks, capi, found
         for task in old:
             task.cancel()
         return True
@@ -148,7 +155,8 @@ class Watches:
     async def _watch_capi(self, found: Found) -> tuple[list[asyncio.Task[None]], Capi]:
         machines = self._informer(found.machines, self._hooks.child, labels=names.LABEL_OWNER)
         clusters = self._informer(found.clusters, self._hooks.cluster, slim=_slim_cluster)
-        tasks = [self._run(informer) for informer in (machines, clusters)]
+        rules = self._drain_rules(found.drain_rules) if found.drain_rules else None
+        tasks = [self._run(informer) for informer in (machines, clusters, rules) if informer is not None]
         try:
             for informer in (machines, clusters):
                 await informer.synced(within=SYNC_SECONDS)
@@ -156,7 +164,12 @@ class Watches:
             for task in tasks:
                 task.cancel()
             raise
-        return tasks, Capi(Contract(found.version), machines, clusters)
+        return tasks, Capi(Contract(found.version), machines, clusters, rules)
+
+    def _drain_rules(self, resource: Resource) -> Informer:
+        """Not waited for: only drains need them."""
+        indexes = {"namespace": _namespace_terms}
+        return self._informer(resource, self._hooks.drain_rule, slim=_slim_drain_rule, indexes=indexes)
 
     async def kind(self, api_version: str, kind: str) -> Informer | None:
         """The cache of a provider's kind, watched from now on; None if it is not installed."""
@@ -221,11 +234,29 @@ class Watches:
 
 def _slim_cluster(raw: Object) -> Object:
     metadata, spec = raw["metadata"], raw.get("spec") or {}
-    kept = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "annotations")
+    kept = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "annotations", "labels")
     return {
         "metadata": {name: metadata[name] for name in kept if name in metadata},
         "spec": {"paused": bool(spec.get("paused"))},
     }
+
+
+def _slim_drain_rule(raw: Object) -> Object:
+    """One that is larger than anybody means it is kept without its spec, which makes it one that cannot be read."""
+    kept = {name: raw["metadata"].get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
+    spec = raw.get("spec")
+    return {"metadata": kept, "spec": spec if _is_small(spec) else None}
+
+
+def _is_small(spec: Any) -> bool:
+    try:
+        return len(orjson.dumps(spec)) <= DRAIN_RULE_BYTES
+    except orjson.JSONEncodeError:
+        return False  # nested too deep
+
+
+def _namespace_terms(raw: Object) -> Iterable[str]:
+    yield raw["metadata"]["namespace"]
 
 
 def _cluster_terms(raw: Object) -> Iterable[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from service.kube.client import Client
 from service.kube.errors import KubeError, Unavailable
 from service.kube.resource import Resource
+from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache, Change, Index, Object, slim
 from service.runtime.key import Key
 from service.runtime.watch import PAGE, Objects, Reflector
@@ -26,18 +27,23 @@ class Informer:
         *,
         namespaces: tuple[str, ...] = (),
         labels: str | None = None,
+        fields: str | None = None,
         slim: Callable[[Object], Object] = slim,
         indexes: Mapping[str, Index] | None = None,
         metadata_only: bool = False,
         budget: int | None = None,
         page_size: int = PAGE,
+        backoff: Backoff | None = None,
     ) -> None:
         self.resource = resource
         scopes: tuple[str | None, ...] = (namespaces or (None,)) if resource.namespaced else (None,)
         self._caches = {scope: Cache(slim=slim, indexes=indexes, budget=budget) for scope in scopes}
-        everywhere = Objects(client, resource, labels=labels, metadata_only=metadata_only, page_size=page_size)
+        everywhere = Objects(
+            client, resource, labels=labels, fields=fields, metadata_only=metadata_only, page_size=page_size
+        )
         self._reflectors = {
-            scope: Reflector(replace(everywhere, namespace=scope), cache) for scope, cache in self._caches.items()
+            scope: Reflector(replace(everywhere, namespace=scope), cache, backoff=backoff)
+            for scope, cache in self._caches.items()
         }
 
     def listen(self, listener: Callable[[Change], None]) -> None:

@@ -26,10 +26,18 @@ class Tenants:
     app: str
     made: list[tuple[Resource, str]] = field(default_factory=list)
 
-    async def run(self, name: str, node: str | None = None, *, hold: bool = False, mirror: bool = False) -> str:
+    async def run(
+        self,
+        name: str,
+        node: str | None = None,
+        *,
+        hold: bool = False,
+        mirror: bool = False,
+        labels: dict[str, str] | None = None,
+    ) -> str:
         """A pod of nobody's on a Node, running; with `hold` it will stay terminating until it is let go."""
         spec = {"containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Never"}
-        metadata: Raw = {"name": f"{self.app}-{name}", "labels": {"app": self.app}}
+        metadata: Raw = {"name": f"{self.app}-{name}", "labels": {"app": self.app, **(labels or {})}}
         metadata |= {"finalizers": [HOLD]} if hold else {}
         metadata |= {"annotations": {MIRROR: "as the kubelet has it on disk"}} if mirror else {}
         await self._create(PODS, {"metadata": metadata, "spec": {**spec, "nodeName": node} if node else spec})

@@ -8,7 +8,6 @@ import pytest
 from crds import names
 from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
-from service.decide import removal
 from service.kube.client import Client
 from service.kube.resource import NODES, PODS
 from service.runtime.key import Key
@@ -19,13 +18,6 @@ from tests.e2e.workload import WorkloadSide
 
 SECOND = timedelta(seconds=1)
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/test"
-
-
-@pytest.fixture(autouse=True)
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused evictions are tried again sooner than one would on a real cluster."""
-    monkeypatch.setattr(removal, "ASK_AGAIN", 0.5 * SECOND)
-    monkeypatch.setattr(removal, "LOOK_AGAIN", 0.3 * SECOND)
 
 
 @pytest.fixture
@@ -90,7 +82,7 @@ async def test_when_the_drain_timeout_is_up_a_budget_that_never_allows_is_overru
     assert 400 < bounds["nodeVolumeDetachTimeoutSeconds"] < 480
     await op.childless("worker")
     warnings = [event["reason"] for event in await op.event_objects("worker") if event["type"] == "Warning"]
-    assert warnings == ["DrainTimedOut"]
+    assert warnings == ["DrainBlocked", "DrainTimedOut"]
 
 
 async def test_when_the_grace_is_up_first_cluster_api_does_not_drain_either(op: Operator, tenants: Tenants) -> None:

@@ -43,7 +43,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PATIENCE", Backoff(base=0.05, cap=0.3, jitter=0.5))
     monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=10.0, connect_seconds=10.0))
     monkeypatch.setattr(removal, "ASK_AGAIN", timedelta(seconds=0.5))
-    monkeypatch.setattr(removal, "LOOK_AGAIN", timedelta(seconds=0.3))
 
 
 @pytest.fixture

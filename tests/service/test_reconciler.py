@@ -256,14 +256,30 @@ async def test_an_invalid_spec_is_not_tried_again_until_it_is_edited(now):
     assert scene.told[-1] == "InvalidSpec"
 
 
-@pytest.mark.parametrize(("blocked", "seconds"), [(False, 1), (True, 5)], ids=["terminating", "refused by a budget"])
-async def test_a_drain_is_looked_at_again_soon_and_a_budget_asked_less_often(blocked, seconds):
+@pytest.mark.parametrize(
+    ("world", "blockers", "seconds"),
+    [
+        ({"look_at_pods_in": timedelta(seconds=7)}, (), 7),
+        ({}, (Blocker(builders.pod(), "a budget", timedelta(seconds=20)),), 20),
+        ({"look_at_pods_in": timedelta(seconds=7)}, (Blocker(builders.pod(), "a budget", timedelta(seconds=20)),), 7),
+    ],
+    ids=["pods that are not watched", "refused by a budget", "both"],
+)
+async def test_a_drain_is_looked_at_again_when_a_pause_is_over(world, blockers, seconds):
     scene = Scene(None)
     scene.clock.at = CLOSES + timedelta(minutes=1)
-    scene.world = builders.draining_world(builders.pod())
-    scene.outcome = {"blockers": (Blocker(builders.pod(), "a budget"),) if blocked else ()}
+    scene.world = builders.draining_world(builders.pod(), **world)
+    scene.outcome = {"blockers": blockers}
     await scene.reconcile(KEY)
     assert [scene.taken_after(pause) for pause in (0.9 * seconds, 0.2 * seconds)] == [None, KEY]
+
+
+async def test_a_drain_whose_pods_are_watched_is_left_alone_until_something_changes():
+    scene = Scene(None)
+    scene.clock.at = CLOSES + timedelta(minutes=1)
+    scene.world = builders.draining_world(builders.pod(leaving=True))
+    await scene.reconcile(KEY)
+    assert scene.taken_after(600) is None
 
 
 async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_less_often():

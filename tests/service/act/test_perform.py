@@ -467,7 +467,7 @@ async def test_no_eviction_is_under_way_any_more_when_one_was_refused_for_want_o
     ended, client = [], SimpleNamespace(create_subresource=create_subresource)
     pods = tuple(Pod("a", name, "u", None, mirror=False, finished=False, leaving=False) for name in ("first", "second"))
     with pytest.raises(NotOursError):
-        await perform._evict(client, pods, lambda: False)
+        await perform._evict(client, actions.Evict(pods), lambda: False)
     assert ended == ["second"]
 
 

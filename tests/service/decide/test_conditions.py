@@ -3,6 +3,7 @@ import pytest
 from crds.status import AppliedTaint, Condition, ConditionStatus, Effect, Phase
 from service.decide import plan as actions
 from service.decide.conditions import conditions
+from service.decide.drainrules import DRAIN_LABEL
 from service.decide.drift import SpecChange
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome, Trouble
@@ -14,6 +15,7 @@ from tests.service.decide.builders import (
     FAILURE,
     MINUTE,
     MORNING,
+    SECOND,
     SPEC,
     broken_spec,
     child,
@@ -429,3 +431,37 @@ def test_nothing_is_claimed_of_a_machine_that_cannot_be_seen():
     conditions = told(seen, of=intent(**TAINTED))
     assert short(conditions["MachineReady"]) == ("Unknown", "CAPINotInstalled")
     assert short(conditions["NodeTainted"]) == ("Unknown", "NoNodeYet")
+
+
+# Drained
+
+THIRD = CLOSES + 100 * SECOND
+
+
+def drained(seen, now) -> tuple[str, str] | None:
+    found = told(seen, now).get("Drained")
+    return short(found) if found else None
+
+
+def test_how_far_a_drain_is_stands_in_a_condition_of_its_own():
+    assert drained(draining_world(pod()), CLOSES + MINUTE) == ("False", "Draining")
+    assert drained(draining_world(pod()), THIRD - SECOND) == ("False", "Draining")
+    assert drained(draining_world(pod()), THIRD) == ("False", "DrainBlocked")
+    assert drained(draining_world(), THIRD) == ("True", "NodeDrained")
+    assert drained(draining_world(pod()), CLOSES + 5 * MINUTE) == ("False", "DrainTimedOut")
+    assert drained(running_world(), MORNING) is None
+
+
+def test_what_was_told_of_a_drain_stays_while_its_node_cannot_be_seen_and_while_the_machine_goes():
+    known = told(draining_world(pod()), THIRD)["Drained"]
+    before = running_status(shutdown_started_at=CLOSES, conditions=(known,))
+    unseen = running_world(status=before, workload=DISCONNECTED, node=None)
+    assert drained(unseen, THIRD + MINUTE) == ("False", "DrainBlocked")
+    leaving = running_world(status=before, machine=machine(of={"leaving": True}))
+    assert drained(leaving, THIRD + MINUTE) == ("False", "DrainBlocked")
+
+
+def test_a_blocked_drain_names_its_pods_and_when_waiting_ends():
+    message = told(draining_world(pod(labels={DRAIN_LABEL: "wait-completed"})), THIRD)["Drained"].message
+    assert "waiting for completion: apps/web" in message
+    assert "The Machine is deleted at 18:05:00 UTC all the same." in message

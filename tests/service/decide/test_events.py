@@ -1,5 +1,7 @@
 """Each happening is told once, however often it is looked at."""
 
+from dataclasses import replace
+
 import pytest
 
 from crds.status import MachinePhase, Phase, Remediation
@@ -12,6 +14,7 @@ from service.decide.report import report
 from service.decide.world import Contract, Role
 from tests.service.decide.builders import (
     CLOSES,
+    DISCONNECTED,
     GRACE,
     MINUTE,
     MORNING,
@@ -20,6 +23,7 @@ from tests.service.decide.builders import (
     TOMORROW,
     broken_spec,
     cluster,
+    draining_world,
     intent,
     leaving_world,
     legible,
@@ -323,3 +327,32 @@ def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_can
 def test_a_spec_that_was_invalid_from_the_start_is_told_once():
     sim = Simulation(spec=raw_spec(priority="high"), now=MORNING)
     assert told_by(sim, lambda _: None) == ["ScheduleActivated", "InvalidSpec"]
+
+
+# Blocked drains
+
+
+def pass_over(seen, now):
+    """The status after one pass, and the reasons of its Warnings."""
+    s = situation(now, seen=seen)
+    plan = decide(s.intent, s.world, now)
+    after = report(s, plan, Outcome(done=plan.actions))
+    told = notices(seen.status, after, plan, Outcome(done=plan.actions))
+    return after, [notice.reason for notice in told if notice.warning]
+
+
+def test_a_blocked_drain_warns_once_also_if_its_node_is_out_of_sight_for_a_while():
+    third = CLOSES + GRACE / 3
+    blocked, lost = draining_world(pod()), draining_world(workload=DISCONNECTED, node=None, pods=None)
+    passes = [
+        (blocked, third - SECOND),
+        (blocked, third),
+        (blocked, third + SECOND),
+        (lost, third + 2 * SECOND),
+        (blocked, third + 3 * SECOND),
+    ]
+    warned, known = [], running_status(shutdown_started_at=CLOSES)
+    for seen, now in passes:
+        known, reasons = pass_over(replace(seen, status=known), now)
+        warned.append([reason for reason in reasons if reason == "DrainBlocked"])
+    assert warned == [[], ["DrainBlocked"], [], [], []]

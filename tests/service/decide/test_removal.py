@@ -1,13 +1,16 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from crds import names
 from service.decide import plan as actions
+from service.decide.drainrules import DRAIN_LABEL, DrainRules
 from service.decide.lifecycle import decide
+from service.decide.outcome import Outcome, explain
 from service.decide.plan import Plan
-from service.decide.removal import ASK_AGAIN, LOOK_AGAIN
-from service.decide.world import Contract, Role
+from service.decide.removal import ASK_AGAIN
+from service.decide.world import Contract, Refusal, Role
 from tests.service.decide.builders import (
     CLOSES,
     DISCONNECTED,
@@ -56,20 +59,65 @@ def test_pods_are_looked_at_right_after_the_shutdown_is_stored():
 def test_pods_are_evicted_and_asked_again_until_they_are_gone():
     plan = decide(intent(), draining_world(pod()), LATER)
     assert plan.actions == (actions.Evict((pod(),)),)
-    assert (plan.reason, plan.look_again_in) == ("Draining", LOOK_AGAIN)
+    assert (plan.reason, plan.look_again_in) == ("Draining", None)
     assert "1 pod(s) left" in plan.message
 
 
 def test_pods_that_are_terminating_are_waited_for():
     plan = decide(intent(), draining_world(pod(leaving=True)), LATER)
-    assert (plan.actions, plan.look_again_in) == ((), LOOK_AGAIN)
-    assert plan.message == "Draining Node node-7: 1 pod(s) left, terminating: apps/web."
+    assert (plan.actions, plan.look_again_in) == ((), None)
+    ends = "The Machine is deleted at 18:05:00 UTC all the same."
+    assert plan.message == f"Draining Node node-7: 1 pod(s) left, terminating: apps/web. {ends}"
 
 
 @pytest.mark.parametrize(("count", "named"), [(3, "apps/p0, apps/p1, apps/p2."), (5, "apps/p2 and 2 more.")])
 def test_some_of_the_pods_that_are_terminating_are_named_and_the_others_counted(count, named):
     going = [pod(f"p{number}", leaving=True) for number in range(count)]
-    assert decide(intent(), draining_world(*going), LATER).message.endswith(named)
+    assert f"{named} The Machine" in decide(intent(), draining_world(*going), LATER).message
+
+
+def test_a_drain_is_looked_at_again_when_it_counts_as_blocked_and_when_its_time_is_up():
+    third = CLOSES + GRACE / 3
+    assert decide(intent(), draining_world(pod()), CLOSES).look_again_at == third
+    assert decide(intent(), draining_world(pod()), third).look_again_at == CLOSES + GRACE
+
+
+def test_a_refused_eviction_is_left_alone_until_its_pause_is_over():
+    refused = pod(refusal=Refusal("The disruption budget keep needs 1 healthy pods", 7 * SECOND))
+    plan = decide(intent(), draining_world(refused), LATER)
+    assert (plan.actions, plan.look_again_in) == ((), 7 * SECOND)
+    assert "Held up by apps/web: The disruption budget keep" in explain(plan, Outcome())
+
+
+def test_pods_and_rules_that_nothing_tells_of_are_looked_at_again():
+    plan = decide(intent(), draining_world(pod(leaving=True), look_at_pods_in=20 * SECOND), LATER)
+    assert plan.look_again_in == 20 * SECOND
+
+
+def test_rules_that_cannot_be_read_are_named_and_the_machine_goes_at_its_time_all_the_same():
+    seen = draining_world(pod(), drain_rules=DrainRules(problem="MachineDrainRule jobs cannot be read: why"))
+    plan = decide(intent(), seen, LATER)
+    assert plan.actions == ()
+    assert "no pod is evicted, as MachineDrainRule jobs cannot be read: why" in plan.message
+    assert [delete.undrained for delete in deletes(decide(intent(), seen, CLOSES + GRACE))] == [True]
+
+
+def test_on_a_node_whose_kubelet_does_not_report_pods_get_a_second_and_are_not_waited_for():
+    lost = node(unschedulable=True, ready=False, unreachable=True)
+    assert decide(intent(), draining_world(pod(), node=lost), LATER).actions == (actions.Evict((pod(),), 1),)
+    going = pod(leaving=True, deleted_at=LATER + SECOND)
+    assert decide(intent(), draining_world(going, node=lost), LATER).look_again_at == LATER + 3 * SECOND
+    assert deletes(decide(intent(), draining_world(going, node=lost), LATER + 3 * SECOND))
+
+
+def test_cluster_api_does_not_drain_where_it_would_wait_for_a_pod_that_has_completed():
+    job = pod(labels={DRAIN_LABEL: "wait-completed"})
+    assert deletes(decide(intent(), draining_world(job), LATER)) == []
+    plan = decide(intent(), draining_world(replace(job, finished=True)), LATER)
+    (patch,) = patches(plan)
+    assert patch["metadata"]["annotations"] == {names.ANNOTATION_EXCLUDE_DRAIN: "5spot"}
+    assert "spec" in patch
+    assert deletes(plan)
 
 
 def test_the_machine_is_deleted_as_soon_as_the_node_is_drained():

@@ -252,11 +252,11 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
     connection.settled.set()
     scene.observer._workloads.hold = lambda *_: connection
 
-    async def pods_of(_subject, name):
-        asked.append(name)
-        return ()
+    async def look(_key, world, _workload, _rules):
+        asked.append(world.node.name)
+        return world
 
-    scene.observer.pods_of = pods_of
+    scene.observer.drains.look = look
     world = await scene.observer.observe(scene.subject)
     assert (world.node.name, asked) == ("node-7", listed)
 

@@ -18,8 +18,9 @@ from service.kube.client import Page
 from service.kube.connection import slim_node
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
-from service.observe import observer
+from service.observe import drains
 from service.observe.observer import Observer
+from service.observe.watches import Capi
 from service.runtime.cache import Cache as RealCache
 from service.runtime.defects import Defect
 from service.runtime.key import Key
@@ -78,6 +79,7 @@ class Workload:
 
     def __init__(self, *nodes: Raw, pods: Any = TOO_MANY) -> None:
         self._pods = pods
+        self.key = Key("team", "prod")
         self.settled = asyncio.Event()
         self.settled.set()
         self.state = State(reachable=True)
@@ -87,6 +89,9 @@ class Workload:
 
     def client(self) -> "Workload":
         return self
+
+    def watch(self, *_: Any) -> Any:
+        return SimpleNamespace(is_synced=False, error=TOO_MANY)
 
     async def list_page(self, *_: Any, **__: Any) -> Page:
         if isinstance(self._pods, Exception):
@@ -122,7 +127,7 @@ async def seen(
     subject = builders.stored(builders.raw_spec()) | {"status": status or {}}
     subject["metadata"] = {**subject["metadata"], "resourceVersion": "3", "finalizers": [names.FINALIZER]}
     watches: Any = SimpleNamespace(
-        capi=SimpleNamespace(contract=Contract.V1BETA2, clusters=clusters, machines=caches[Role.MACHINE]),
+        capi=Capi(Contract.V1BETA2, caches[Role.MACHINE], clusters),  # type: ignore[arg-type]
         scheduled=Cache(subject, subject),
         kind=kind,
     )
@@ -174,7 +179,7 @@ async def test_before_parts_count_as_without_a_machine_the_server_is_asked_for_i
     ],
 )
 async def test_pods_that_are_not_listed_do_not_hide_the_node(pods, said, monkeypatch):
-    monkeypatch.setattr(observer, "LIST_SECONDS", 30.0 if pods is ENDLESS else 0.05)
+    monkeypatch.setattr(drains, "LIST_SECONDS", 30.0 if pods is ENDLESS else 0.05)
     metadata = {"name": "node-7", "uid": "n", "resourceVersion": "1"}
     workload = Workload({"metadata": metadata, "spec": {"providerID": builders.PROVIDER_ID}}, pods=pods)
     status = builders.running_status(shutdown_started_at=MORNING).to_json()

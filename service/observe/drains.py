@@ -1,0 +1,243 @@
+"""Sees what a drain depends on: the pods of a Node, the rules for them, and what they belong to.
+
+All of it is watched while a Node is drained, so that a pod that goes wakes its machine and a look costs no request.
+The first few Nodes of a workload cluster have a watch each, as a kubelet has; for a crowd one watch of all pods takes
+fewer connections. What cannot be watched is listed, ever less often.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Final, NamedTuple
+
+from service.clock import Clock
+from service.decide.drainrules import DrainRules, read_rules
+from service.decide.removal import ASK_AGAIN
+from service.decide.world import Node, Pod, World
+from service.kube.client import Client
+from service.kube.connection import PAGE, Workload
+from service.kube.errors import KubeError, Unavailable
+from service.kube.resource import DAEMON_SETS, NAMESPACES, POD_DISRUPTION_BUDGETS, PODS, Resource
+from service.observe import views
+from service.observe.refusals import Refusals, slim_budget
+from service.observe.shared import SharedWatches
+from service.runtime.backoff import Backoff, Failures
+from service.runtime.cache import Change, Object
+from service.runtime.informer import Informer
+from service.runtime.key import Key
+
+LIST_SECONDS: Final = 30.0
+SYNC_SECONDS: Final = 5.0
+MOST_PODS: Final = 5000
+"""Ten times as many as a Node can have."""
+OWN_WATCHES: Final = 16
+"""Nodes of one workload cluster that have a watch of their own while they are drained."""
+WATCHED_BYTES: Final = 8 * 1024 * 1024
+"""Some twenty thousand pods; where a cluster has more, the Nodes of a crowd are listed."""
+LISTING: Final = Backoff(base=5.0, cap=60.0, jitter=0.2)
+PATIENCE: Final = Backoff(base=5.0, cap=300.0, jitter=0.5)
+_ALL: Final = "drain pods"
+
+Listener = Callable[[Key, Change], None]
+"""Told the cluster and the change."""
+
+
+class _Seen(NamedTuple):
+    pods: tuple[Pod, ...]
+    look_again_in: timedelta | None = None
+
+
+class DrainSight:
+    """Looks at drains; `changed` is told whose drain may go on."""
+
+    def __init__(
+        self, clock: Clock, changed: Callable[[Key], None], users: Callable[[Key, str], Iterable[Key]]
+    ) -> None:
+        self.refusals = Refusals()
+        self._clock = clock
+        self._changed = changed
+        self._users = users
+        """Who runs on a Node of a cluster."""
+        self._shared = SharedWatches()
+        self._listings = Failures(LISTING)
+        self._draining: set[Key] = set()
+
+    async def look(self, key: Key, world: World, workload: Workload, rules: Informer | None) -> World:
+        """The world with the pods of the Node, and what is to become of them."""
+        node = world.node
+        if node is None:
+            return world
+        self._draining.add(key)
+        found = _rules(key, world, rules)
+        seen = await self._pods(key, workload, node)
+        pods = await self._described(key, workload, seen.pods, found)
+        pause = ASK_AGAIN if rules is not None and not rules.is_synced else seen.look_again_in
+        return replace(world, pods=self.refusals.marked(key, pods), drain_rules=found, look_at_pods_in=pause)
+
+    def over(self, key: Key) -> None:
+        """Nothing of this machine is drained any more, or not by this replica."""
+        if key in self._draining:
+            self._draining.discard(key)
+            self._shared.release(key)
+            self._listings.succeeded(key)
+            self.refusals.forget(key)
+
+    def draining(self, namespace: str) -> list[Key]:
+        """The machines of a namespace whose Nodes are being drained."""
+        return [key for key in self._draining if key.namespace == namespace]
+
+    def refused(self, key: Key, workload: Workload, pod: Pod, reason: str, retry_after: float | None) -> timedelta:
+        """Takes down a refused eviction; in how much real time to ask again, unless a budget changes first."""
+        with suppress(KubeError):
+            self._watch_budgets(key, workload)
+        return self.refusals.note(key, pod, reason, retry_after)
+
+    def _watch_budgets(self, key: Key, workload: Workload) -> None:
+        self._watch(key, workload, POD_DISRUPTION_BUDGETS, self._budget_changed, slim=slim_budget)
+
+    # Pods
+
+    async def _pods(self, key: Key, workload: Workload, node: Node) -> _Seen:
+        watched = await self._watched(key, workload, node.name)
+        if watched is not None:
+            self._listings.succeeded(key)
+            return _Seen(watched)
+        pause = timedelta(seconds=self._listings.failed(key))
+        return _Seen(await pods_on(workload.client, node.name), pause)
+
+    async def _watched(self, key: Key, workload: Workload, node: str) -> tuple[Pod, ...] | None:
+        """What the watch knows; None while it knows nothing for certain."""
+        own = self._own_watch(workload.key, node)
+        name, fields = (own, f"spec.nodeName={node}") if own else (_ALL, "spec.nodeName!=")
+        informer = self._shared.use(key, workload, name, partial(self._pod_watch, workload.key, fields))
+        if own and not informer.is_synced and informer.error is None:
+            await _settled(informer)
+        if not informer.is_synced or informer.error is not None:
+            return None
+        keys = sorted(informer.keys_by("node", node))
+        return views.pods(raw for raw in (informer.get(one) for one in keys) if raw is not None)
+
+    def _own_watch(self, cluster: Key, node: str) -> str | None:
+        """The watch of this Node alone, if it has one or may have one."""
+        name, there = f"{_ALL} on {node}", self._shared.names(cluster)
+        if name in there:
+            return name
+        own = sum(1 for one in there if one.startswith(f"{_ALL} on "))
+        return name if own < OWN_WATCHES and _ALL not in there else None
+
+    def _pod_watch(self, cluster: Key, fields: str, client: Client) -> Informer:
+        options = {"indexes": {"node": _node_of}, "budget": WATCHED_BYTES, "page_size": PAGE, "backoff": PATIENCE}
+        informer = Informer(client, PODS, fields=fields, slim=views.slim_pod, **options)  # type: ignore[arg-type]
+        informer.listen(partial(self._pod_changed, cluster))
+        return informer
+
+    def _pod_changed(self, cluster: Key, change: Change) -> None:
+        for key in self._users(cluster, change.object["spec"]["nodeName"]):
+            if key in self._draining:
+                self._changed(key)
+
+    # What pods belong to
+
+    async def _described(
+        self, key: Key, workload: Workload, pods: tuple[Pod, ...], rules: DrainRules
+    ) -> tuple[Pod, ...]:
+        if any(pod.controller_kind == "DaemonSet" and not pod.finished for pod in pods):
+            daemon_sets = await self._settled(key, workload, DAEMON_SETS)
+            pods = tuple(replace(pod, orphaned=_is_orphan(pod, daemon_sets)) for pod in pods)
+        if rules.ask_for_namespaces:
+            namespaces = await self._settled(key, workload, NAMESPACES)
+            pods = tuple(replace(pod, namespace_labels=_labels_of(pod, namespaces)) for pod in pods)
+        return tuple(self._timed(pod) for pod in pods)
+
+    def _timed(self, pod: Pod) -> Pod:
+        """With the time of its deletion as the domain's clock showed it."""
+        return replace(pod, deleted_at=self._clock.shown_at(pod.deleted_at)) if pod.deleted_at else pod
+
+    async def _settled(self, key: Key, workload: Workload, resource: Resource) -> Informer | None:
+        """A cache of such objects; None if they cannot be listed."""
+        try:
+            informer = self._watch(key, workload, resource, self._anything_changed, metadata_only=True)
+        except KubeError:
+            return None
+        if not informer.is_synced and informer.error is None:
+            await _settled(informer)
+        return informer if informer.is_synced and informer.error is None else None
+
+    def _watch(
+        self, key: Key, workload: Workload, resource: Resource, changed: Listener, **options: object
+    ) -> Informer:
+        def make(client: Client) -> Informer:
+            limits = {"budget": WATCHED_BYTES, "page_size": PAGE, "backoff": PATIENCE}
+            informer = Informer(client, resource, **limits, **options)  # type: ignore[arg-type]
+            informer.listen(partial(changed, workload.key))
+            return informer
+
+        return self._shared.use(key, workload, f"drain {resource.plural}", make)
+
+    def _budget_changed(self, cluster: Key, change: Change) -> None:
+        for key in self.refusals.allowed(self._shared.users(cluster), change):
+            self._changed(key)
+
+    def _anything_changed(self, cluster: Key, change: Change) -> None:
+        """A Namespace or DaemonSet came or went, or was labelled otherwise: rare, and nobody need be asked whose."""
+        del change
+        for key in self._shared.users(cluster):
+            self._changed(key)
+
+
+async def pods_on(client: Callable[[], Client], node: str) -> tuple[Pod, ...]:
+    """Asks for the pods on a Node. A list that goes on and on would keep a worker from everybody else."""
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            return await _listed(client(), node)
+    except TimeoutError:
+        raise Unavailable(f"the list of the pods on Node {node} does not end") from None
+
+
+async def _listed(client: Client, node: str) -> tuple[Pod, ...]:
+    found: list[Pod] = []
+    more: str | None = None
+    while len(found) <= MOST_PODS:
+        page = await client.list_page(PODS, fields=f"spec.nodeName={node}", limit=PAGE, more=more)
+        found += views.pods(page.items)
+        more = page.more
+        if more is None:
+            return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
+    raise Unavailable(f"the list of the pods on Node {node} does not end")
+
+
+async def _settled(informer: Informer) -> None:
+    """Waits a little for the first list; who needs it looks whether it has come."""
+    with suppress(Unavailable):
+        await informer.synced(within=SYNC_SECONDS)
+
+
+def _rules(key: Key, world: World, rules: Informer | None) -> DrainRules:
+    """The MachineDrainRules for a Machine; a problem if they cannot be listed."""
+    machine = world.our_machine
+    if rules is None or machine is None:
+        return DrainRules()
+    if not rules.is_synced:
+        return DrainRules(problem=f"MachineDrainRules cannot be listed: {rules.error or 'no answer yet'}")
+    found = (rules.get(one) for one in rules.keys_by("namespace", key.namespace))
+    labels = world.cluster.labels if world.cluster else {}
+    return read_rules((raw for raw in found if raw is not None), machine.child.labels, labels)
+
+
+def _node_of(pod: Object) -> Iterable[str]:
+    yield pod["spec"]["nodeName"]
+
+
+def _is_orphan(pod: Pod, daemon_sets: Informer | None) -> bool:
+    if daemon_sets is None or pod.controller_kind != "DaemonSet" or pod.controller_name is None:
+        return False
+    return Key(pod.namespace, pod.controller_name) not in daemon_sets
+
+
+def _labels_of(pod: Pod, namespaces: Informer | None) -> dict[str, str] | None:
+    raw = namespaces.get(Key("", pod.namespace)) if namespaces else None
+    labels = (raw["metadata"].get("labels") or {}) if raw else None
+    return None if labels is None else {key: value for key, value in labels.items() if isinstance(value, str)}

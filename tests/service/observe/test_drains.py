@@ -1,0 +1,297 @@
+"""What a drain sees, with watches whose events a test sends itself."""
+
+from datetime import timedelta
+
+import pytest
+
+from crds import names
+from service.clock import ManualClock
+from service.kube.client import Page
+from service.kube.errors import Unavailable
+from service.kube.resource import PODS, Resource
+from service.observe import drains
+from service.observe.drains import OWN_WATCHES, DrainSight
+from service.observe.watches import _namespace_terms, _slim_drain_rule
+from service.runtime.informer import Informer
+from service.runtime.key import Key
+from tests.service.decide.builders import MORNING, cordoned_node, draining_world
+
+KEY, CLUSTER = Key("team", "desk"), Key("team", "prod")
+RULES = Resource(names.CAPI_GROUP, "v1beta2", "machinedrainrules", "MachineDrainRule")
+
+
+class Connection:
+    """A workload cluster; watches are complete at once, unless `late` names them."""
+
+    key = CLUSTER
+
+    def __init__(self):
+        self.watched, self.listed, self.pods = {}, [], []
+        self.late = ()
+
+    def client(self):
+        return self
+
+    def watch(self, name, make):
+        if name not in self.watched:
+            informer = self.watched[name] = make(self)
+            for reflector in informer._reflectors.values():
+                if name in self.late:
+                    reflector.error = Unavailable("not today")
+                else:
+                    reflector.synced.set()
+        return self.watched[name]
+
+    def unwatch(self, name):
+        del self.watched[name]
+
+    async def list_page(self, resource, *, fields, **_options):
+        assert resource is PODS
+        self.listed.append(fields)
+        return Page(self.pods, "1", None)
+
+
+class Scene:
+    def __init__(self):
+        self.connection, self.woken, self.version = Connection(), [], 10
+        self.places = {(CLUSTER, "node-7"): {KEY}}
+        self.sight = DrainSight(ManualClock(MORNING), self.woken.append, lambda *place: self.places.get(place, ()))
+        self.rules = None
+
+    async def look(self, key=KEY, node="node-7"):
+        self.places[CLUSTER, node] = {key}
+        world = draining_world(node=cordoned_node(name=node))
+        return await self.sight.look(key, world, self.connection, self.rules)
+
+    def put(self, name, watch="drain pods on node-7", *, node="node-7", phase="Running", **metadata):
+        self.version += 1
+        raw = pod(name, node, phase=phase, resourceVersion=str(self.version), **metadata)
+        (cache,) = self.connection.watched[watch]._caches.values()
+        cache.upsert(raw)
+
+    def gone(self, name, watch="drain pods on node-7"):
+        self.version += 1
+        (cache,) = self.connection.watched[watch]._caches.values()
+        cache.remove(pod(name, "node-7", resourceVersion=str(self.version)))
+
+    def there(self, plural, name, namespace="apps", **metadata):
+        (cache,) = self.connection.watched[f"drain {plural}"]._caches.values()
+        named = {"name": name, "uid": name, "resourceVersion": "1", **metadata}
+        cache.upsert({"metadata": named | ({"namespace": namespace} if namespace else {})})
+
+
+def pod(name, node, *, phase="Running", **metadata):
+    named = {"name": name, "namespace": "apps", "uid": name, "resourceVersion": "1", **metadata}
+    return {"metadata": named, "spec": {"nodeName": node, "containers": []}, "status": {"phase": phase, "podIP": "x"}}
+
+
+def owned_by(kind, name):
+    return {"ownerReferences": [{"kind": kind, "name": name, "controller": True}]}
+
+
+def named(world):
+    return [pod.name for pod in world.pods]
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+# Pods
+
+
+async def test_the_pods_of_a_node_are_watched_while_it_is_drained_and_no_longer(scene):
+    assert named(await scene.look()) == []
+    scene.put("b")
+    scene.put("a")
+    world = await scene.look()
+    assert (named(world), world.look_at_pods_in) == (["a", "b"], None)
+    assert scene.connection.listed == []
+    scene.sight.over(KEY)
+    assert scene.connection.watched == {}
+
+
+async def test_a_pod_that_goes_or_finishes_wakes_its_machine_and_nothing_else_does(scene):
+    await scene.look()
+    scene.put("web")
+    scene.woken.clear()
+    scene.put("web", annotations={"example.com/beat": "2"})
+    assert scene.woken == []
+    scene.put("web", deletionTimestamp="2026-03-02T10:00:00Z")
+    scene.put("web", deletionTimestamp="2026-03-02T10:00:00Z", phase="Succeeded")
+    scene.gone("web")
+    assert scene.woken == [KEY] * 3
+    scene.sight._draining.clear()
+    scene.put("web2")
+    assert len(scene.woken) == 3
+
+
+async def test_a_crowd_of_nodes_shares_one_watch(scene):
+    crowd = [(Key("team", f"desk-{number}"), f"node-{number}") for number in range(OWN_WATCHES + 30)]
+    for key, node in crowd:
+        await scene.look(key, node)
+    assert len(scene.connection.watched) == OWN_WATCHES + 1
+    key, node = crowd[-1]
+    scene.woken.clear()
+    scene.put("web", "drain pods", node=node)
+    scene.put("other", "drain pods", node="a Node that nobody drains")
+    assert (named(await scene.look(key, node)), scene.woken) == (["web"], [key])
+    for key, _ in crowd:
+        scene.sight.over(key)
+    assert (scene.connection.watched, scene.sight._shared._workloads) == ({}, {})
+
+
+async def test_pods_that_cannot_be_watched_are_listed_ever_less_often(scene):
+    scene.connection.late = ("drain pods on node-7",)
+    scene.connection.pods = [pod("web", "node-7")]
+    worlds = [await scene.look() for _ in range(6)]
+    assert scene.connection.listed == ["spec.nodeName=node-7"] * 6
+    assert {tuple(named(world)) for world in worlds} == {("web",)}
+    pauses = [world.look_at_pods_in.total_seconds() for world in worlds]
+    for pause, full in zip(pauses, (5, 10, 20, 40, 60, 60), strict=True):
+        assert 0.8 * full <= pause <= full
+
+
+async def test_a_watch_that_broke_is_not_believed(scene):
+    await scene.look()
+    scene.put("web")
+    (reflector,) = scene.connection.watched["drain pods on node-7"]._reflectors.values()
+    reflector.error = Unavailable("broken")
+    world = await scene.look()
+    assert (named(world), scene.connection.listed) == ([], ["spec.nodeName=node-7"])
+    reflector.error = None
+    assert named(await scene.look()) == ["web"]
+
+
+async def test_a_worker_does_not_wait_for_the_list_of_all_pods(scene, monkeypatch):
+    monkeypatch.setattr(drains, "OWN_WATCHES", 0)
+    watch = scene.connection.watch
+
+    def unsynced(name, make):
+        informer = watch(name, make)
+        for reflector in informer._reflectors.values():
+            reflector.synced.clear()
+        return informer
+
+    scene.connection.watch = unsynced
+    scene.connection.pods = [pod("web", "node-7")]
+    world = await scene.look()
+    assert (named(world), world.look_at_pods_in is None) == (["web"], False)
+
+
+async def test_the_time_of_a_deletion_is_the_clocks(scene):
+    await scene.look()
+    scene.put("web", deletionTimestamp="2026-11-02T10:00:00Z")
+    (web,) = (await scene.look()).pods
+    assert (web.leaving, web.deleted_at) == (True, MORNING)
+
+
+@pytest.mark.parametrize("nonsense", ["tomorrow", "0001-01-01T00:00:00Z", 5])
+async def test_a_deletion_at_no_time_is_not_a_pods(scene, nonsense):
+    scene.connection.late = ("drain pods on node-7",)
+    scene.connection.pods = [pod("web", "node-7", deletionTimestamp=nonsense)]
+    with pytest.raises(Unavailable, match="not a pod"):
+        await scene.look()
+
+
+# What pods belong to
+
+
+async def test_a_pod_whose_daemonset_does_not_exist_is_an_orphan(scene):
+    await scene.look()
+    scene.put("log", **owned_by("DaemonSet", "log"))
+    assert [pod.orphaned for pod in (await scene.look()).pods] == [True]
+    scene.there("daemonsets", "log")
+    assert [pod.orphaned for pod in (await scene.look()).pods] == [False]
+    assert KEY in scene.woken
+
+
+async def test_where_daemonsets_cannot_be_listed_none_counts_as_gone(scene):
+    scene.connection.late = ("drain daemonsets",)
+    await scene.look()
+    scene.put("log", **owned_by("DaemonSet", "log"))
+    assert [pod.orphaned for pod in (await scene.look()).pods] == [False]
+
+
+async def test_without_pods_of_a_daemonset_or_rules_nothing_else_is_watched(scene):
+    await scene.look()
+    scene.put("web", **owned_by("ReplicaSet", "web"))
+    await scene.look()
+    assert list(scene.connection.watched) == ["drain pods on node-7"]
+
+
+# Rules
+
+
+def rules(*raws):
+    informer = Informer(None, RULES, slim=_slim_drain_rule, indexes={"namespace": _namespace_terms})
+    (cache,) = informer._caches.values()
+    (reflector,) = informer._reflectors.values()
+    for raw in raws:
+        cache.upsert(raw)
+    reflector.synced.set()
+    return informer
+
+
+def rule(name="rule", namespace="team", **spec):
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "resourceVersion": "1"}
+    return {"metadata": metadata, "spec": {"drain": {"behavior": "Skip"}, **spec}}
+
+
+async def test_only_rules_of_the_machines_namespace_count(scene):
+    scene.rules = rules(rule("ours"), rule("theirs", "other"))
+    world = await scene.look()
+    assert [rule.name for rule in world.drain_rules.rules] == ["ours"]
+    assert scene.sight.draining("team") == [KEY]
+    assert scene.sight.draining("other") == []
+
+
+async def test_labels_of_namespaces_are_read_only_where_a_rule_asks_for_them(scene):
+    await scene.look()
+    scene.put("web")
+    scene.rules = rules(rule(pods=[{"namespaceSelector": {"matchLabels": {"team": "data"}}}]))
+    (web,) = (await scene.look()).pods
+    assert web.namespace_labels is None
+    scene.there("namespaces", "apps", None, labels={"team": "data", "odd": 5})
+    (web,) = (await scene.look()).pods
+    assert web.namespace_labels == {"team": "data"}
+    assert KEY in scene.woken
+
+
+async def test_rules_that_cannot_be_listed_are_a_problem_and_looked_for_again(scene):
+    scene.rules = rules()
+    (reflector,) = scene.rules._reflectors.values()
+    reflector.synced.clear()
+    reflector.error = Unavailable("forbidden")
+    world = await scene.look()
+    assert "MachineDrainRules cannot be listed: forbidden" in world.drain_rules.problem
+    assert world.look_at_pods_in == timedelta(seconds=5)
+
+
+async def test_a_giant_rule_is_a_problem_of_its_own_namespace_only(scene):
+    giant = rule("giant", pods=[{"selector": {"matchLabels": {f"k{n}": "v" * 60 for n in range(2000)}}}])
+    scene.rules = rules(giant)
+    assert "MachineDrainRule giant cannot be read" in (await scene.look()).drain_rules.problem
+    scene.rules = rules(rule("giant", "other", pods=giant["spec"]["pods"]), rule("ours"))
+    assert (await scene.look()).drain_rules.problem is None
+
+
+# Budgets
+
+
+async def test_budgets_are_watched_once_an_eviction_was_refused_and_wake_whom_they_let_go(scene):
+    await scene.look()
+    scene.put("web", labels={"app": "web"})
+    (web,) = (await scene.look()).pods
+    assert "drain poddisruptionbudgets" not in scene.connection.watched
+    scene.sight.refused(KEY, scene.connection, web, "a budget", None)
+    scene.woken.clear()
+    (cache,) = scene.connection.watched["drain poddisruptionbudgets"]._caches.values()
+    for version, allowed in ((1, 0), (2, 0), (3, 1)):
+        metadata = {"name": "b", "namespace": "apps", "uid": "b", "resourceVersion": str(version)}
+        spec = {"selector": {"matchLabels": {"app": "web"}}}
+        cache.upsert({"metadata": metadata, "spec": spec, "status": {"disruptionsAllowed": allowed}})
+    assert scene.woken == [KEY]
+    (web,) = (await scene.look()).pods
+    assert web.refusal.again_in == timedelta(0)
