@@ -38,7 +38,7 @@ def decide(intent: Intent, world: World, now: datetime) -> Plan:
 def _wake(plan: Plan, s: Situation) -> Plan:
     if pods_unknown(s.world) and plan.look_again_in is None:
         # One question that went wrong, whatever the rule. That a whole cluster comes back is told by its watch.
-        plan = replace(plan, look_again_in=ASK_AGAIN)
+        plan = replace(plan, look_again_in=s.world.look_at_pods_in or ASK_AGAIN)
     if s.world.me.deleting_since:
         return replace(plan, final=True)
     return replace(plan, look_again_at=when(plan.look_again_at, boundary(s)))

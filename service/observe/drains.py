@@ -77,6 +77,10 @@ class DrainSight:
         pause = ASK_AGAIN if rules is not None and not rules.is_synced else seen.look_again_in
         return replace(world, pods=self.refusals.marked(key, pods), drain_rules=found, look_at_pods_in=pause)
 
+    def listing_pause(self, key: Key) -> timedelta:
+        """In how much real time to ask for pods again that are not watched: longer each time."""
+        return timedelta(seconds=self._listings.failed(key))
+
     def over(self, key: Key) -> None:
         """Nothing of this machine is drained any more, or not by this replica."""
         if key in self._draining:
@@ -105,8 +109,8 @@ class DrainSight:
         if watched is not None:
             self._listings.succeeded(key)
             return _Seen(watched)
-        pause = timedelta(seconds=self._listings.failed(key))
-        return _Seen(await pods_on(workload.client, node.name), pause)
+        listed = await pods_on(workload.client, node.name)
+        return _Seen(listed, self.listing_pause(key))
 
     async def _watched(self, key: Key, workload: Workload, node: str) -> tuple[Pod, ...] | None:
         """What the watch knows; None while it knows nothing for certain."""

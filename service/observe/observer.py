@@ -356,7 +356,8 @@ class Observer:
             return await self.drains.look(subject.key, world, self._held(subject), rules)
         except KubeError as error:
             down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
-            return replace(world, workload=down)  # the Node was seen: what needs no pods can be done
+            # The Node was seen: what needs no pods can be done.
+            return replace(world, workload=down, look_at_pods_in=self.drains.listing_pause(subject.key))
 
     async def pods_of(self, subject: Subject, node: str) -> tuple[Pod, ...]:
         """Asks for the pods on a Node."""

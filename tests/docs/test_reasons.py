@@ -6,7 +6,8 @@ from pathlib import Path
 
 import service
 from crds.status import MachinePhase, Phase
-from service.decide import contracts
+from service.decide import contracts, selectors
+from service.decide.drainrules import Behavior
 from service.kube import errors
 from tests.docs.pages import ROOT
 
@@ -37,6 +38,7 @@ NOT_REASONS = {
         "NodeHealthy",
     ),
     *("Deleting", *contracts.HOLD_UP, *contracts.STEPS),
+    *(*Behavior, *selectors._OPERATORS),  # what MachineDrainRules and label selectors say
 }
 BY_CLASS = {kind.__name__ for kind in (errors.Rejected, errors.Forbidden, errors.Invalid, errors.Unauthorized)}
 BY_PHASE = {f"Machine{phase}" for phase in MachinePhase}
@@ -94,5 +96,5 @@ def test_every_phase_has_a_row_and_every_condition_a_heading():
     assert set(Phase) <= first_column(CONDITIONS.split("## Ready")[0])
     conditions = set(re.findall(r'Told\(\s*"([A-Za-z]+)"', (SERVICE / "decide" / "conditions.py").read_text()))
     headings = " ".join(re.findall(r"^## (.*)$", CONDITIONS, re.MULTILINE))
-    assert len(conditions) == 11
+    assert len(conditions) == 12
     assert {kind for kind in conditions if kind not in headings} == set()
