@@ -1,6 +1,6 @@
 """What machines cost whose pods take long to terminate, and whether a kill switch is acted on meanwhile.
 
-Run as `python -m bench.bench_drains`. Both clusters with Cluster API and simulated hosts, and `5spot run` as a process of
+Run as `python -m bench.bench_drains`. Both clusters with Cluster API and simulated hosts, `5spot run` as a process of
 its own. Each Node has a pod that stays terminating; the windows of all machines close at once. When all drains are
 under way, passes and requests are counted by the operator's own metrics.
 """

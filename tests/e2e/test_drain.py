@@ -10,6 +10,7 @@ from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
 from service.kube.client import Client
 from service.kube.resource import NODES, PODS
+from service.kube.transport import Call
 from service.runtime.key import Key
 from tests.e2e.manifests import MONDAY_NINE, NINE, SIX, condition, machine
 from tests.e2e.operator import Operator, operating
@@ -157,6 +158,26 @@ async def test_a_pod_that_ignores_its_termination_is_named_and_does_not_outstay_
     op.clock.move_to(SIX + 120 * SECOND)
     await op.phase("worker", "Inactive")
     assert (await op.events("worker"))["DrainTimedOut"] == 1
+
+
+async def test_a_drain_that_waits_for_a_pod_asks_for_nothing_and_hears_of_its_end(
+    op: Operator, tenants: Tenants
+) -> None:
+    node = await in_service(op)
+    await tenants.run("slow", node, hold=True)
+    op.clock.move_to(SIX)
+    await op.until("worker", lambda status: "terminating" in status["message"])
+    await op.at_rest()
+    calls: list[Call] = []
+    connection = op.controller.workloads.get(Key(op.namespace, "demo"))
+    assert connection is not None
+    connection.observer = calls.append
+
+    await tenants.let_go("slow")
+    await left_the_machine_to_cluster_api(op)
+    assert [call for call in calls if call.resource == PODS.plural and call.verb != "watch"] == []
+    await op.phase("worker", "Inactive")
+    assert op.controller.observer.drains._shared.names(connection.key) == frozenset()
 
 
 async def test_a_node_that_is_already_gone_needs_no_drain(op: Operator, workload: WorkloadSide) -> None:
