@@ -97,7 +97,8 @@ async def measure(operated: Operated, machines: int, seconds: float, bars: Bars)
     after = counted(operated)
     minutes = seconds / 60
     print(f"{machines} machines, passes a minute: {(after[0] - passes) / minutes:.0f}; {operated.resident:.0f} MB")
-    print(f"processor: {100 * (after[2] - cpu) / seconds:.1f} % of a core")
+    broken = operated.metric("watch_restarts_total")
+    print(f"processor: {100 * (after[2] - cpu) / seconds:.1f} % of a core; {broken:.0f} watches broke", flush=True)
     per_machine = (after[1] - requests) / minutes / machines
     bars.at_most("requests a minute for each draining machine", per_machine, MOST_REQUESTS)
 
@@ -131,7 +132,7 @@ async def let_go(workload: Client, names: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--machines", type=int, default=200, help="how many drain at once (default 200)")
+    parser.add_argument("--machines", type=int, default=60, help="how many drain at once (default 60)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to look (default 60)")
     args = parser.parse_args()
     options = Options(definitions=(custom_resource_definition(),))
