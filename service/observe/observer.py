@@ -7,6 +7,7 @@ pods of a Node that is being drained.
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from crds import names
@@ -361,7 +362,7 @@ class Observer:
 
     async def pods_of(self, subject: Subject, node: str) -> tuple[Pod, ...]:
         """Asks for the pods on a Node."""
-        return await pods_on(self._held(subject).client, node)
+        return await pods_on(partial(self.workload_client, subject), node)
 
     def refused(self, subject: Subject, pod: Pod, reason: str, retry_after: float | None) -> timedelta:
         """Takes down that an eviction was refused; in how much real time to ask again."""
