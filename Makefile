@@ -90,8 +90,8 @@ binaries: setup ## Build the control plane's programs into the user's cache, unl
 	@$(BIN)/python -m local.binaries > /dev/null
 
 .PHONY: helm
-helm: setup ## Build the helm that the chart is tested with into the user's cache, unless it is there
-	@$(BIN)/python -m local.helm > /dev/null
+helm: setup ## Build the helm and the clusterctl that tests use into the user's cache, unless they are there
+	@for part in helm clusterctl; do $(BIN)/python -m local.$$part > /dev/null; done
 
 .PHONY: setup
 setup: .venv/.ready ## Fetch uv and install what uv.lock names into .venv

@@ -10,30 +10,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from local.binaries import ASSETS_VARIABLE, announced
-from local.build import PLAIN_FLAGS, Workshop, compiled, go_module
-from local.entry import Entry, fingerprint
+from local.binaries import announced
+from local.build import PLAIN_FLAGS
 from local.pins import GOMOD, helm, helm_client
+from local.program import Program
 from local.progress import Progress
 
 PINNED: Final = GOMOD / "helm"
-PROGRAM: Final = "helm"
 KUBERNETES_PACKAGES: Final = ("helm.sh/helm/v3/pkg/lint/rules", "helm.sh/helm/v3/pkg/chartutil")
 
 
 def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Path:
     """Where helm is, built first if need be. Raises LocalError with a sentence if that cannot be."""
-    given = environ.get(ASSETS_VARIABLE)
-    if given and _usable(Path(given).absolute() / PROGRAM):
-        return Path(given).absolute() / PROGRAM
-    return entry().ensure(environ, progress) / PROGRAM
+    return program().ensure(progress, environ)
 
 
-def entry() -> Entry:
-    """The build in the cache."""
-    return Entry(
-        f"helm-{fingerprint(PINNED, flags())}", PROGRAM, "the first time takes about two minutes", _make, _missing
-    )
+def program() -> Program:
+    """Helm as we build it."""
+    return Program("helm", PINNED, flags(), "two minutes")
 
 
 def flags() -> tuple[str, ...]:
@@ -43,19 +37,6 @@ def flags() -> tuple[str, ...]:
         f"-X {package}.k8sVersionMajor=1 -X {package}.k8sVersionMinor={minor}" for package in KUBERNETES_PACKAGES
     )
     return (*PLAIN_FLAGS, f"-ldflags=-s -w -X helm.sh/helm/v3/internal/version.version={helm()} {kubernetes}")
-
-
-def _make(workshop: Workshop, progress: Progress) -> None:
-    with go_module(workshop, PINNED, progress) as go:
-        compiled(go, workshop.target, PROGRAM, flags(), progress)
-
-
-def _missing(folder: Path) -> list[str]:
-    return [] if _usable(folder / PROGRAM) else [PROGRAM]
-
-
-def _usable(program: Path) -> bool:
-    return os.access(program, os.X_OK) and not program.is_dir()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

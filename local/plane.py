@@ -34,7 +34,7 @@ class ControlPlane:
         self._assets = assets
         self._keeper = keeper
         self._options = management or Options()
-        self._workloads = keeper.directory / "workloads"
+        self.workloads_folder = keeper.directory / "workloads"
         definitions = (*kinds.definitions(), *self._options.definitions)
         self.management = Cluster("management", assets, keeper, replace(self._options, definitions=definitions))
         self.kwoks: dict[str, Server] = {}
@@ -42,7 +42,7 @@ class ControlPlane:
 
     def start(self) -> Self:
         """Brings everything up, both clusters side by side."""
-        self._workloads.mkdir()
+        self.workloads_folder.mkdir()
         in_parallel(self._start_management, lambda: self.add_workload(workloads.DEFAULT))
         self.provider = self._provider()
         self.provider.started()
@@ -79,8 +79,10 @@ class ControlPlane:
     def add_workload(self, name: str) -> Cluster:
         """Starts one more workload cluster, for SimulatedControlPlanes whose `spec.workload` names it."""
         cluster = Cluster(name, self._assets, self._keeper, Options(ports=self._options.ports)).start()
-        pki.write_private(provider_kubeconfig(self._workloads, name), cluster.access.kubeconfig(access.PROVIDER))
-        pki.write_private(access_kubeconfig(self._workloads, name), cluster.access.kubeconfig(access.CLUSTER_ACCESS))
+        pki.write_private(provider_kubeconfig(self.workloads_folder, name), cluster.access.kubeconfig(access.PROVIDER))
+        pki.write_private(
+            access_kubeconfig(self.workloads_folder, name), cluster.access.kubeconfig(access.CLUSTER_ACCESS)
+        )
         self.kwoks[name] = kwok.start(cluster, self._assets, self._keeper, self._options.ports)
         self.workloads[name] = cluster
         return cluster
@@ -104,7 +106,7 @@ class ControlPlane:
             "-m",
             "local.provider",
             f"--kubeconfig={self.management.kubeconfig_of(access.PROVIDER)}",
-            f"--workloads={self._workloads}",
+            f"--workloads={self.workloads_folder}",
             f"--ready-file={ready}",
         ]
         return Server("management-provider", argv, self._keeper, lambda: _names(ready, self.provider.pid))

@@ -20,10 +20,11 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 def definitions() -> list[dict[str, Any]]:
     """The CRDs of all kinds served."""
-    return [_definition(resource) for resource in SERVED]
+    return [definition(resource) for resource in SERVED]
 
 
-def _definition(resource: Resource) -> dict[str, Any]:
+def definition(resource: Resource) -> dict[str, Any]:
+    """The CRD of one kind, in any group."""
     names = {
         "kind": resource.kind,
         "plural": resource.plural,

@@ -26,7 +26,7 @@ def test_it_is_built_once_beside_the_control_plane_and_says_so(go, said):
     first = helm.ensure(Progress(said), go.environ(GOPROXY="http://proxy.example"))
     again = helm.ensure(Progress(said), go.environ())
 
-    assert first == again == go.cache / helm.entry().name / "helm"
+    assert first == again == go.cache / helm.program().entry().name / "helm"
     assert go.builds() == 1
     assert said.getvalue().count("building helm into") == 1
     assert "building helm: done in" in said.getvalue()
@@ -48,7 +48,7 @@ def test_a_build_that_makes_no_helm_is_not_kept(go, said):
     go.install(programs=("tiller",))
     with pytest.raises(LocalError, match="made no helm"):
         helm.ensure(Progress(said), go.environ())
-    assert [path.name for path in go.cache.iterdir()] == [f"{helm.entry().name}.lock"]
+    assert [path.name for path in go.cache.iterdir()] == [f"{helm.program().entry().name}.lock"]
 
 
 def test_its_pins_are_not_the_control_planes(monkeypatch):
