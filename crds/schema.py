@@ -32,12 +32,19 @@ WIDE_COLUMNS: Final = (
 )
 
 
+MOVED_BY_CLUSTERCTL: Final = {
+    "clusterctl.cluster.x-k8s.io": "",
+    "clusterctl.cluster.x-k8s.io/move-hierarchy": "",
+}
+"""`clusterctl move` takes ScheduledMachines and what they own along."""
+
+
 def custom_resource_definition(policy: ProviderPolicy = DEFAULT_POLICY) -> Schema:
     """The whole object, ready to be applied; an operator with another allowlist gets another CRD."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
+        "metadata": {"name": f"{names.PLURAL}.{names.GROUP}", "labels": dict(MOVED_BY_CLUSTERCTL)},
         "spec": {
             "group": names.GROUP,
             "scope": "Namespaced",

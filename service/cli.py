@@ -50,6 +50,7 @@ COMMANDS: Final = (
     Command(
         "validate", "service.commands.validate", "judge manifests as the admission webhook would, offline", CRASHED
     ),
+    Command("adopt", "service.commands.adopt", "give a restored ScheduledMachine its Machine back"),
     Command("release", "service.commands.release", "drop the finalizers of this operator, once it is uninstalled"),
     Command("local", "local.cli", "start, stop or show a throw-away control plane on this machine"),
     Command("demo", "local.demo", "watch a schedule at work on a throw-away control plane"),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
@@ -62,6 +63,11 @@ def in_the_way(world: World) -> Failure | None:
         return None
     listed = ", ".join(f"{child.kind} {child.name}" for child in world.foreign)
     message = f"{listed} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
+    if all(child.labels.get(names.LABEL_OWNER) == world.me.name for child in world.foreign):
+        message = (
+            f"{listed} exists and is not owned by this ScheduledMachine, though it carries its label. If it was "
+            f"restored from a backup, run `5spot adopt {world.me.name} -n {world.me.namespace}`; else delete it."
+        )
     return Failure("ForeignObject", message)
 
 

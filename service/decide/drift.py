@@ -26,7 +26,7 @@ _UNITS: Final = {
 }  # fmt: skip
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(e[+-]?[0-9]{1,3}|[KMGTPE]i|[numkMGTPE])?")
 _DECIMAL_SUFFIX: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY_SUFFIX: Final = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_BINARY_SUFFIX: Final = tuple("Ki Mi Gi Ti Pi Ei".split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me
             "namespace": me.namespace,
             "labels": owned_labels(spec, me),
             "annotations": {names.ANNOTATION_SPEC_HASH: digest(_envelope(provider))},
-            "ownerReferences": [_owned_by(me, controller=False)],
+            "ownerReferences": [owned_by(me, controller=False)],
         },
         "spec": provider.spec,
     }
@@ -102,7 +102,7 @@ def _machine(
             "namespace": me.namespace,
             "labels": {**labels, **owned_labels(spec, me)},
             "annotations": {**annotations, names.ANNOTATION_SPEC_HASH: spec_hash(spec)},
-            "ownerReferences": [_owned_by(me, controller=True), _cluster_owner(cluster, contract)],
+            "ownerReferences": [owned_by(me, controller=True), _cluster_owner(cluster, contract)],
         },
         "spec": {
             "clusterName": spec.cluster_name,
@@ -122,7 +122,8 @@ def owned_labels(spec: ScheduledMachineSpec, me: Identity) -> dict[str, str]:
     }
 
 
-def _owned_by(me: Identity, *, controller: bool) -> dict[str, Any]:
+def owned_by(me: Identity, *, controller: bool) -> dict[str, Any]:
+    """The owner reference that makes an object the ScheduledMachine's."""
     owner = {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": me.name, "uid": me.uid}
     return {**owner, "controller": True} if controller else owner
 
@@ -182,7 +183,7 @@ def _machine_owners(machine: Machine, world: World, contract: Contract) -> list[
     if any(owner.controller and owner.uid != world.me.uid for owner in machine.child.owners):
         return None  # somebody else's controller: an owner of theirs is not ours to remove
     others = [owner.raw for owner in machine.child.owners if owner.uid not in wanted]
-    return [_owned_by(world.me, controller=True), _cluster_owner(world.cluster, contract), *map(dict, others)]
+    return [owned_by(world.me, controller=True), _cluster_owner(world.cluster, contract), *map(dict, others)]
 
 
 def _repair_metadata(child: Child | None, spec: ScheduledMachineSpec, me: Identity) -> Patch | None:
@@ -192,7 +193,7 @@ def _repair_metadata(child: Child | None, spec: ScheduledMachineSpec, me: Identi
     # A controller of ours here would keep CAPI from becoming it, for ever.
     if [owner.controller for owner in child.owners if owner.uid == me.uid] != [False]:
         owners = [dict(owner.raw) for owner in child.owners if owner.uid != me.uid]
-        body.setdefault("metadata", {})["ownerReferences"] = [*owners, _owned_by(me, controller=False)]
+        body.setdefault("metadata", {})["ownerReferences"] = [*owners, owned_by(me, controller=False)]
     return _patch(child, body)
 
 

@@ -28,7 +28,7 @@ class Subject:
     @classmethod
     def read(cls, key: Key, raw: Raw, intent: Intent, clock: Clock) -> "Subject":
         """From an object as stored."""
-        me = views.identity(Metadata.read(raw["metadata"]), clock)
+        me = me_of(raw, clock)
         return cls(key=key, raw=raw, intent=intent, me=me, status=ScheduledMachineStatus.read(raw.get("status")))
 
     @property
@@ -53,3 +53,8 @@ class Subject:
     def finalizers(self) -> list[str]:
         """All finalizers, ours and others'."""
         return list(self.raw["metadata"].get("finalizers") or ())
+
+
+def me_of(raw: Raw, clock: Clock) -> Identity:
+    """The ScheduledMachine's own metadata, from an object as stored."""
+    return views.identity(Metadata.read(raw["metadata"]), clock)
