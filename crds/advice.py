@@ -16,6 +16,12 @@ _GITOPS: Final = (
 _OVERLAP: Final = (
     "spec.schedule.duration: is longer than the time between two firings of cron; windows that overlap become one"
 )
+KINDS_WITH_OWN_VERSION: Final = frozenset({"K0sWorkerConfig"})
+"""Bootstrap kinds that say in their own spec which version to install."""
+VERSION_MISSING: Final = (
+    "is not set; most bootstrap providers, kubeadm's among them, never make a machine ready without it: "
+    "set the Kubernetes version that the machine is to run, such as v1.34.2"
+)
 
 
 def warnings_for(spec: ScheduledMachineSpec) -> tuple[str, ...]:
@@ -42,6 +48,9 @@ def _warnings(spec: ScheduledMachineSpec) -> Iterator[str]:
         )
     if spec.kill_if_commands:
         yield _GITOPS
+    version = spec.machine_template and spec.machine_template.version
+    if spec.bootstrap_spec.kind not in KINDS_WITH_OWN_VERSION and version is None:
+        yield f"spec.machineTemplate.version: {VERSION_MISSING}"
 
 
 @lru_cache(maxsize=8192)

@@ -146,6 +146,24 @@ ClusterName = Annotated[
     AfterValidator(syntax.cluster_name),
     _schema(syntax.NAME_MAX, cel.matches(anchored(syntax.SUBDOMAIN), syntax.CLUSTER_NAME_MESSAGE)),
 ]
+KubernetesVersion = Annotated[
+    str,
+    AfterValidator(syntax.kubernetes_version),
+    _schema(
+        syntax.VERSION_MAX,
+        cel.matches(anchored(syntax.KUBERNETES_VERSION), syntax.KUBERNETES_VERSION_MESSAGE),
+        nullable=True,
+    ),
+]
+FailureDomain = Annotated[
+    str,
+    AfterValidator(syntax.failure_domain),
+    _schema(
+        syntax.FAILURE_DOMAIN_MAX,
+        cel.matches(anchored(syntax.FAILURE_DOMAIN), syntax.FAILURE_DOMAIN_MESSAGE),
+        nullable=True,
+    ),
+]
 Priority = Annotated[int, Field(ge=0, le=255)]
 TaintKey = Annotated[str, AfterValidator(syntax.taint_key), _schema(syntax.TAINT_KEY_MAX, *cel.TAINT_KEY)]
 _LABEL_VALUE: Final = cel.matches(anchored(syntax.LABEL_VALUE), syntax.LABEL_VALUE_MESSAGE)

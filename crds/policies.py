@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from crds import cel, names, syntax, zones
+from crds import advice, cel, names, syntax, zones
 from crds.fields import ANNOTATIONS_MAX
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.schema import object_schema
@@ -56,6 +56,7 @@ PLACES: Final = {
     "spec.schedule": Place("variables.schedule", "variables.oldSchedule"),
     f"spec.{BOOTSTRAP}": Place("variables.bootstrap", "variables.oldBootstrap"),
     f"spec.{INFRASTRUCTURE}": Place("variables.infrastructure", "variables.oldInfrastructure"),
+    "spec.machineTemplate": Place("variables.template", "variables.oldTemplate"),
 }
 NEW_KEYS: Final = {
     "spec.machineTemplate.labels": "variables.newLabels",
@@ -263,6 +264,7 @@ def _advice() -> Manifest:
         "everyDay": "size(variables.days) == 0 || [0, 1, 2, 3, 4, 5, 6].all(d, variables.dayPairs.exists(p,"
         " p[0] <= p[1] ? p[0] <= d && d <= p[1] : p[0] <= d || d <= p[1]))",
         "commands": "dyn(object.spec).?killIfCommands.orValue(null)",
+        "template": "dyn(object.spec).?machineTemplate.orValue(null)",
     }
     checks = (
         Check(
@@ -277,10 +279,20 @@ def _advice() -> Manifest:
             "a reclaim sets spec.schedule.enabled to false; if GitOps manages this object, let it ignore that field, "
             "or it will undo the reclaim",
         ),
+        Check(
+            "spec.machineTemplate.version",
+            f"{_needs_no_version()} || variables.template != null && variables.template.?version.orValue(null) != null",
+            advice.VERSION_MISSING,
+        ),
     )
     policy = _policy(ADVICE, variables, checks)
     policy["spec"]["failurePolicy"] = "Ignore"  # good advice is no reason to stop anything
     return policy
+
+
+def _needs_no_version() -> str:
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(advice.KINDS_WITH_OWN_VERSION))
+    return f"object.spec.bootstrapSpec.kind in [{kinds}]"
 
 
 def _parts(field: str) -> str:

@@ -80,7 +80,9 @@ class ProviderSpec(Model):
     namespace: fields.Namespace | None = Field(
         default=None, description="If given, the ScheduledMachine's own namespace: objects are only created there."
     )
-    spec: fields.Payload = Field(description="Spec of the object, passed on to its provider as it is.")
+    spec: fields.Payload = Field(
+        description="Spec of the object, passed on to its provider as it is; if it is empty, the object gets none."
+    )
 
     @property
     def group(self) -> str:
@@ -93,6 +95,17 @@ class MachineTemplate(Model):
 
     labels: fields.Labels = Field(default_factory=dict, description="Labels for the Machine.")
     annotations: fields.Annotations = Field(default_factory=dict, description="Annotations for the Machine.")
+    version: fields.KubernetesVersion | None = Field(
+        default=None,
+        description="Kubernetes version for the Machine, for example v1.34.2. Most bootstrap providers, kubeadm's "
+        "among them, and many infrastructure providers cannot do without; k0smotron takes its own from bootstrapSpec. "
+        "An edit applies when the next Machine is created.",
+    )
+    failure_domain: fields.FailureDomain | None = Field(
+        default=None,
+        description="Failure domain for the Machine, for example eu-west-1a; which there are, the infrastructure "
+        "provider says in the Cluster's status. An edit applies when the next Machine is created.",
+    )
 
 
 class NodeTaint(Model):

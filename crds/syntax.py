@@ -13,12 +13,19 @@ LABEL_VALUE: Final = rf"(?:{NAME_PART})?"
 KIND: Final = r"[A-Z][A-Za-z0-9]*"
 VERSION: Final = r"v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?"
 API_VERSION: Final = rf"{SUBDOMAIN}/{VERSION}"
+_NUMBER: Final = r"(?:0|[1-9][0-9]*)"
+_DOTTED: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
+KUBERNETES_VERSION: Final = rf"v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_DOTTED})?(?:\+{_DOTTED})?"
+FAILURE_DOMAIN: Final = r"[A-Za-z0-9][-A-Za-z0-9_.:/]*"
 
 NAME_MAX: Final = 63
 PREFIX_MAX: Final = 253
 KEY_MAX: Final = PREFIX_MAX + 1 + NAME_MAX
 TAINT_KEY_MAX: Final = 253
 MACHINE_NAME_MAX: Final = 53
+VERSION_MAX: Final = 256
+FAILURE_DOMAIN_MAX: Final = 256
+"""Both as Cluster API bounds them in a Machine."""
 
 _SUBDOMAIN_RE: Final = re.compile(SUBDOMAIN)
 _NAME_PART_RE: Final = re.compile(NAME_PART)
@@ -26,6 +33,8 @@ _LABEL_VALUE_RE: Final = re.compile(LABEL_VALUE)
 _KIND_RE: Final = re.compile(KIND)
 _API_VERSION_RE: Final = re.compile(API_VERSION)
 _DNS_LABEL_RE: Final = re.compile(DNS_LABEL)
+_KUBERNETES_VERSION_RE: Final = re.compile(KUBERNETES_VERSION)
+_FAILURE_DOMAIN_RE: Final = re.compile(FAILURE_DOMAIN)
 
 TAINT_RESERVED: Final = r"(5spot\.finos\.org|([-a-z0-9.]+\.)?kubernetes\.io|([-a-z0-9.]+\.)?cluster\.x-k8s\.io)/"
 TEMPLATE_RESERVED: Final = r"([-a-z0-9.]+\.)?(5spot\.finos\.org|kubernetes\.io|k8s\.io|cluster\.x-k8s\.io)/"
@@ -45,6 +54,12 @@ CLUSTER_NAME_MESSAGE: Final = f"must be 1 to {NAME_MAX} characters: {_SUBDOMAIN_
 NAMESPACE_MESSAGE: Final = "must be a namespace: 1 to 63 lower-case letters, digits and inner '-'"
 KIND_MESSAGE: Final = "must be a kind such as RemoteMachine: an upper-case letter, then letters, digits, up to 63"
 API_VERSION_MESSAGE: Final = "must be <group>/<version>, with a version such as v1 or v1beta1"
+KUBERNETES_VERSION_MESSAGE: Final = (
+    f"must be a Kubernetes version such as v1.34.2 or v1.34.2+k0s.0, of at most {VERSION_MAX} characters"
+)
+FAILURE_DOMAIN_MESSAGE: Final = (
+    f"must be 1 to {FAILURE_DOMAIN_MAX} letters, digits, '-', '_', '.', ':' and '/', starting with a letter or digit"
+)
 LABEL_VALUE_MESSAGE: Final = f"must be empty or {_NAME_PART_ALLOWED}"
 KEY_MESSAGE: Final = f"must be a name ({_NAME_PART_ALLOWED}), before it perhaps a DNS name and '/'"
 TAINT_RESERVED_MESSAGE: Final = (
@@ -105,6 +120,20 @@ def api_version(text: str) -> str:
     """A group and a version such as `infrastructure.cluster.x-k8s.io/v1beta1`."""
     if len(text) > KEY_MAX or not _API_VERSION_RE.fullmatch(text):
         raise InvalidValue(API_VERSION_MESSAGE)
+    return text
+
+
+def kubernetes_version(text: str) -> str:
+    """A version of Kubernetes as Cluster API takes it in a Machine: a semantic version, usually after a `v`."""
+    if len(text) > VERSION_MAX or not _KUBERNETES_VERSION_RE.fullmatch(text):
+        raise InvalidValue(KUBERNETES_VERSION_MESSAGE)
+    return text
+
+
+def failure_domain(text: str) -> str:
+    """The name of a failure domain, such as `eu-west-1a`."""
+    if len(text) > FAILURE_DOMAIN_MAX or not _FAILURE_DOMAIN_RE.fullmatch(text):
+        raise InvalidValue(FAILURE_DOMAIN_MESSAGE)
     return text
 
 

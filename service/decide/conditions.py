@@ -179,7 +179,8 @@ def _up_to_date(a: Account) -> Told | None:
     if machine is None or machine.leaving or spec is None:
         return None
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
-        message = "bootstrapSpec or infrastructureSpec was edited; the edit applies when the next Machine is created."
+        edited = "bootstrapSpec, infrastructureSpec, or machineTemplate's version or failureDomain"
+        message = f"{edited} was edited; the edit applies when the next Machine is created."
         return Told("UpToDate", "False", "AppliesAtNextCreation", message)
     changes = a.s.world.spec_changes
     if changes is None:

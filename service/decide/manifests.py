@@ -26,8 +26,11 @@ def child_name(owner: str, role: Role) -> str:
 
 
 def spec_hash(spec: ScheduledMachineSpec) -> str:
-    """Tells whether a Machine was made from these provider specs."""
-    return digest([_envelope(spec.bootstrap_spec), _envelope(spec.infrastructure_spec)])
+    """Tells whether a Machine was made from these provider specs, this version and this failure domain."""
+    made_from = [_envelope(spec.bootstrap_spec), _envelope(spec.infrastructure_spec)]
+    # Only where there are any: Machines of operators that knew neither field carry the hash of the two specs alone.
+    fixed = template.fixed_at_creation(spec)
+    return digest([*made_from, fixed] if fixed else made_from)
 
 
 def _envelope(provider: ProviderSpec) -> list[Any]:
@@ -71,7 +74,7 @@ def _parts(spec: ScheduledMachineSpec, me: Identity) -> dict[Role, dict[str, Any
 
 
 def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me: Identity) -> dict[str, Any]:
-    return {
+    body = {
         "apiVersion": provider.api_version,
         "kind": provider.kind,
         "metadata": {
@@ -81,8 +84,9 @@ def _provided(role: Role, provider: ProviderSpec, spec: ScheduledMachineSpec, me
             "annotations": {names.ANNOTATION_SPEC_HASH: digest(_envelope(provider))},
             "ownerReferences": [owned_by(me, controller=False)],
         },
-        "spec": provider.spec,
     }
+    # Some kinds take no spec, but refuse an empty one: KubeadmConfig v1beta2 wants at least one property in it.
+    return {**body, "spec": provider.spec} if provider.spec else body
 
 
 def _machine(
@@ -108,6 +112,7 @@ def _machine(
             "clusterName": spec.cluster_name,
             "bootstrap": {"configRef": contracts.reference(contract, bootstrap, me.namespace)},
             "infrastructureRef": contracts.reference(contract, infrastructure, me.namespace),
+            **template.fixed_at_creation(spec),
             **contracts.timeouts(contract, spec.node_drain_timeout, spec.node_drain_timeout),
         },
     }

@@ -24,6 +24,18 @@ def at_creation(spec: ScheduledMachineSpec) -> tuple[dict[str, str], dict[str, s
     return dict(template.labels), {**template.annotations, names.ANNOTATION_TEMPLATE: _note(spec)}
 
 
+def fixed_at_creation(spec: ScheduledMachineSpec) -> dict[str, str]:
+    """The part of a Machine's spec that the template sets when the Machine is created, and that is not changed later.
+
+    Both contracts have it under the same names.
+    """
+    template = spec.machine_template
+    if template is None:
+        return {}
+    given = {"version": template.version, "failureDomain": template.failure_domain}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def on_machine(spec: ScheduledMachineSpec, annotations: Mapping[str, str]) -> Wanted:
     """Labels and annotations for a Machine that carries these annotations."""
     labels, wanted = at_creation(spec)

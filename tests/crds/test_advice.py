@@ -62,5 +62,19 @@ def test_kill_if_commands_ask_for_gitops_to_ignore_the_field_that_a_reclaim_sets
     assert "spec.schedule.enabled" in warning
 
 
+KUBEADM = {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig", "spec": {}}
+
+
+@pytest.mark.parametrize("template", [None, {}, {"labels": {"team": "batch"}}, {"version": None}])
+def test_a_bootstrap_kind_that_needs_a_version_and_has_none_is_named(template):
+    (warning,) = warnings(machine(bootstrapSpec=KUBEADM, machineTemplate=template))
+    assert warning.startswith("spec.machineTemplate.version: is not set")
+
+
+def test_with_a_version_or_with_k0s_own_there_is_nothing_to_warn_of():
+    assert not warnings(machine(bootstrapSpec=KUBEADM, machineTemplate={"version": "v1.34.2"}))
+    assert not warnings(machine(bootstrapSpec={**KUBEADM, "kind": "K0sWorkerConfig"}))
+
+
 def test_a_rejected_manifest_has_violations_and_no_warnings():
     assert not check(machine(killIfCommands=["steam"], priority=-1)).warnings

@@ -203,6 +203,8 @@ MALFORMED = {
     "spec.nodeTaints[0].key": ({"nodeTaints": [{"key": "a b", "effect": "NoSchedule"}]}, "letters, digits"),
     "spec.nodeTaints[0].value": ({"nodeTaints": [{"key": "a", "value": "b c", "effect": "NoSchedule"}]}, "letters, "),
     "spec.machineTemplate.labels[a]": ({"machineTemplate": {"labels": {"a": "b c"}}}, "must be empty or letters"),
+    "spec.machineTemplate.version": ({"machineTemplate": {"version": "v1.34"}}, "a Kubernetes version such as v1.34.2"),
+    "spec.machineTemplate.failureDomain": ({"machineTemplate": {"failureDomain": "a b"}}, "1 to 256 letters, digits"),
 }
 
 

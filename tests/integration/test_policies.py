@@ -111,6 +111,8 @@ BROKEN_ANEW = [
     ({"infrastructureSpec": {"apiVersion": "example.org/v1"}}, "spec.infrastructureSpec.apiVersion: group is not"),
     ({"machineTemplate": {"labels": {"k8s.io/b": "x"}}}, "spec.machineTemplate.labels: has a reserved prefix"),
     ({"machineTemplate": {"annotations": {"K8s.io/b": "x"}}}, "spec.machineTemplate.annotations: has a reserved"),
+    ({"machineTemplate": {"version": "v2;id"}}, "spec.machineTemplate.version: must be a Kubernetes version"),
+    ({"machineTemplate": {"failureDomain": "b c"}}, "spec.machineTemplate.failureDomain: must be 1 to 256 letters"),
     ({"nodeTaints": [{"key": "kubernetes.io/b", "effect": "NoSchedule"}]}, "spec.nodeTaints[].key: has a reserved"),
     ({"clusterName": "another"}, "spec.clusterName: cannot change while a Machine exists"),
 ]
@@ -136,8 +138,9 @@ def _breaks_everything() -> Raw:
     spec["bootstrapSpec"] |= {"namespace": "kube-system", "kind": "MyTemplate"}
     spec["infrastructureSpec"] |= {"apiVersion": "example.com/v1"}
     spec["machineTemplate"] = {"labels": {"k8s.io/a": "x"}, "annotations": {"kubernetes.io/a": "x"}}
+    spec["machineTemplate"] |= {"version": "v1;id", "failureDomain": "a b"}
     spec["nodeTaints"] = [{"key": "kubernetes.io/a", "effect": "NoSchedule"}]
-    assert len(check(manifest).violations) == 9
+    assert len(check(manifest).violations) == 11
     return manifest
 
 
@@ -232,6 +235,11 @@ async def test_the_advice_is_that_of_the_rulebook(
         assert warnings(*UNSUSPICIOUS) == ""
         assert not [schedule for schedule in UNSUSPICIOUS if _advice(schedule)]
         assert "spec.killIfCommands: a reclaim sets" in warnings(UNSUSPICIOUS[0], killIfCommands=["steam"])
+        kubeadm = {**base()["spec"]["bootstrapSpec"], "kind": "KubeadmConfig"}
+        for template in (None, {"labels": {"team": "a"}}):
+            said = warnings(UNSUSPICIOUS[0], bootstrapSpec=kubeadm, machineTemplate=template)
+            assert "spec.machineTemplate.version: is not set" in said
+        assert warnings(UNSUSPICIOUS[0], bootstrapSpec=kubeadm, machineTemplate={"version": "v1.34.2"}) == ""
 
 
 def _advice(schedule: Raw) -> bool:

@@ -337,6 +337,11 @@ def test_provider_specs_apply_at_creation_only():
     assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
 
 
+@pytest.mark.parametrize("template", [{"version": "v1.34.2"}, {"failureDomain": "eu-west-1a"}])
+def test_version_and_failure_domain_apply_at_creation_only(template):
+    assert decide(intent(machineTemplate=template), running_world(), MORNING).actions == ()
+
+
 def test_nothing_is_created_beside_a_machine_that_another_operator_made_for_us():
     plan = decide(intent(), world(rival="desk"), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)

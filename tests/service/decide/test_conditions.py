@@ -352,6 +352,9 @@ def test_paused_appears_only_while_paused():
     [
         (intent(), running_world(), ("True", "UpToDate")),
         (intent(**EDITED), running_world(), ("False", "AppliesAtNextCreation")),
+        (intent(machineTemplate={"version": "v1.34.2"}), running_world(), ("False", "AppliesAtNextCreation")),
+        (intent(machineTemplate={"failureDomain": "b"}), running_world(), ("False", "AppliesAtNextCreation")),
+        (intent(machineTemplate={"labels": {"rack": "4"}}), running_world(), ("True", "UpToDate")),
         (
             intent(),
             running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),)),

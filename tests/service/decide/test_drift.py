@@ -35,6 +35,8 @@ def test_values_that_do_not_mean_the_same_are_a_difference(one, other):
     ("wanted", "there", "paths"),
     [
         ({"a": 1}, {"a": 1, "added": "by the provider"}, []),
+        ({}, {}, []),
+        ({}, {"format": "cloud-config"}, []),
         ({"a": 1, "pruned": 2}, {"a": 1}, []),
         ({"a": 1, "b": 2}, {"a": 3, "b": 4}, ["spec.a", "spec.b"]),
         ({"disk": {"size": 1}}, {"disk": "size"}, ["spec.disk"]),

@@ -101,6 +101,40 @@ def test_the_hash_tells_from_which_provider_specs_a_machine_was_made():
     assert noted != manifests.spec_hash(spec(**edited))
 
 
+VERSIONED = {"version": "v1.34.2", "failureDomain": "eu-west-1a"}
+
+
+@pytest.mark.parametrize("contract", list(Contract))
+def test_version_and_failure_domain_go_into_the_machines_spec_unchanged_in_both_contracts(contract):
+    made_spec = made(contract, machineTemplate=VERSIONED)[Role.MACHINE]["spec"]
+    assert {name: made_spec[name] for name in VERSIONED} == VERSIONED
+    assert not VERSIONED.keys() & made(contract, machineTemplate={"labels": {"a": "b"}})[Role.MACHINE]["spec"].keys()
+    assert not VERSIONED.keys() & made(contract)[Role.MACHINE]["spec"].keys()
+
+
+@pytest.mark.parametrize("name", VERSIONED)
+def test_the_hash_tells_with_which_version_and_failure_domain_a_machine_was_made(name):
+    hashes = {manifests.spec_hash(spec(machineTemplate=each)) for each in (None, {name: "1.2.3"}, {name: "1.2.4"})}
+    assert len(hashes) == 3
+    assert manifests.spec_hash(spec(machineTemplate={name: None, "labels": {"a": "b"}})) == manifests.spec_hash(spec())
+
+
+def test_a_machine_of_an_operator_that_knew_neither_version_nor_failure_domain_is_not_outdated():
+    assert manifests.spec_hash(spec()) == "bba7914e8b0813b1731d3063964d9d9c"
+
+
+@pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
+def test_an_empty_provider_spec_is_sent_as_none_and_the_object_counts_as_made_from_it(role):
+    field = "bootstrapSpec" if role is Role.BOOTSTRAP else "infrastructureSpec"
+    wanted = spec(**{field: {**SPEC[field], "spec": {}}})
+    (body,) = (one.manifest for one in manifests.creations(wanted, world()) if one.role is role)
+    assert "spec" not in body
+
+    for stored in ({}, {"format": "cloud-config"}):
+        seen = replace(child(role, annotations=body["metadata"]["annotations"]), spec=stored)
+        assert manifests.made_from(seen, body)
+
+
 # Objects from before an edit
 
 KIND = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "kind": "KubeadmConfig"}}
