@@ -26,7 +26,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: binaries ## Watch machines come and go on a real control plane on this machine
+demo: setup ## Watch machines come and go on a real control plane on this machine
 	@$(BIN)/5spot demo
 
 .PHONY: test
@@ -86,8 +86,8 @@ sbom: ## List what the image contains, as CycloneDX, in dist/5spot.cdx.json
 	@$(PYTHON3) .ci/sbom dist/5spot.cdx.json
 
 .PHONY: binaries
-binaries: setup ## Build the control plane's programs into the user's cache, unless they are there
-	@$(BIN)/python -m local.binaries > /dev/null
+binaries: setup ## Build the programs that tests and demo start into the user's cache, unless they are there
+	@for part in binaries kubeadm schemas; do $(BIN)/python -m local.$$part > /dev/null; done
 
 .PHONY: helm
 helm: setup ## Build the helm and the clusterctl that tests use into the user's cache, unless they are there

@@ -14,11 +14,12 @@ import yaml
 ADMIN = "admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
 CAPI = "capi"
+KUBEADM = "capi-kubeadm-bootstrap"
 PROVIDER = "simulated-provider"
 KWOK = "kwok"
 CLUSTER_ACCESS = "cluster-kubeconfig"
 OPERATOR = "5spot-operator"
-ADMINS = (ADMIN, CAPI, PROVIDER, KWOK, CLUSTER_ACCESS, OPERATOR)
+ADMINS = (ADMIN, CAPI, KUBEADM, PROVIDER, KWOK, CLUSTER_ACCESS, OPERATOR)
 
 
 def new_tokens() -> dict[str, str]:

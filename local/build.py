@@ -67,12 +67,20 @@ def build(workshop: Workshop, progress: Progress) -> None:
 @contextmanager
 def go_module(workshop: Workshop, gomod: Path, progress: Progress) -> Iterator[Tool]:
     """Go in a copy of the module whose `tool` lines name what to build; the copy is gone after the block."""
+    with go_folder(workshop, progress) as go:
+        with explained(f"preparing {workshop.target}"):
+            for name in ("go.mod", "go.sum"):
+                shutil.copyfile(gomod / name, go.folder / name)
+        yield go
+
+
+@contextmanager
+def go_folder(workshop: Workshop, progress: Progress) -> Iterator[Tool]:
+    """Go in an empty folder, which is gone after the block."""
     go = find_go(workshop.cache, workshop.environ, progress)
     source = workshop.target / "source"
     with explained(f"preparing {workshop.target}"):
         (source / "tmp").mkdir(parents=True)
-        for name in ("go.mod", "go.sum"):
-            shutil.copyfile(gomod / name, source / name)
     yield Tool(go, _environ(go, workshop, source), source, keep_open=(workshop.lock,))
     with explained(f"clearing {source}"):
         shutil.rmtree(source)
@@ -139,8 +147,8 @@ def _counter(update: Update, packages: int) -> Callable[[str], None]:
 
 
 def _copy_data(go: Tool, target: Path) -> None:
-    crds = sorted((_module(go, CRDS[0]) / CRDS[1]).glob("*.yaml"))
-    stages = [_module(go, STAGES[0]) / STAGES[1] / name for name in STAGE_FILES]
+    crds = sorted((module_folder(go, CRDS[0]) / CRDS[1]).glob("*.yaml"))
+    stages = [module_folder(go, STAGES[0]) / STAGES[1] / name for name in STAGE_FILES]
     if not crds:
         raise LocalError(f"the module {CRDS[0]} carries no {CRDS[1]}/*.yaml; its version in go.mod is not one we know.")
     for folder, files in (("capi-crds", crds), ("kwok-stages", stages)):
@@ -150,5 +158,6 @@ def _copy_data(go: Tool, target: Path) -> None:
                 shutil.copyfile(file, target / folder / file.name)
 
 
-def _module(go: Tool, path: str) -> Path:
+def module_folder(go: Tool, path: str) -> Path:
+    """Where Go keeps the source of a module."""
     return Path(go.run("list", "-m", "-f", "{{.Dir}}", path)[-1])

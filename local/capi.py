@@ -1,36 +1,69 @@
-"""Cluster API's core: its CRDs, with conversion through its own webhook, and its manager."""
+"""Cluster API's managers: their CRDs, with conversion through their own webhooks, and the programs."""
 
+import asyncio
 import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from local import access
 from local.binaries import Assets
 from local.cluster import Cluster, start_on_free_port
-from local.crds import apply_all
+from local.crds import FIELD_MANAGER, apply_all
+from local.kubeadm import Provider
 from local.ports import LOOPBACK, PortRange
 from local.processes import Keeper, Server
+from service.kube.client import PatchKind
+from service.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+
+Manifest = dict[str, Any]
 
 # Rate limiting makes a Machine take 4 s to run instead of half a second; nothing else changes with it.
 FEATURES = "ReconcilerRateLimiting=false"
 CONCURRENCY = ("--kube-api-qps=500", "--kube-api-burst=1000", "--clustercache-client-qps=200")
+CONTRACTS: Final = ("v1beta1", "v1beta2")
+KUBEADM: Final = "capi-kubeadm-bootstrap"
+WEBHOOK_KINDS: Final = {kind.kind: kind for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """One of Cluster API's programs and what has to be in the API server for it."""
+
+    name: str
+    user: str
+    program: Path
+    definitions: Sequence[Manifest]
+    webhooks: Sequence[Manifest] = ()
 
 
 def start(cluster: Cluster, assets: Assets, keeper: Keeper, ports: PortRange) -> Server:
-    """Installs the CRDs and brings the manager up; ready means that it converts and reconciles."""
-    certificates = cluster.directory / "capi-webhook"
-    cluster.authority.serving("Cluster API webhook").write(certificates)
+    """Installs the core's CRDs and brings its manager up; ready means that it converts and reconciles."""
     definitions = load_definitions(assets.capi_crds)
+    return _start(cluster, Manager("capi", access.CAPI, assets.capi_core, definitions), keeper, ports)
+
+
+def start_kubeadm(cluster: Cluster, provider: Provider, keeper: Keeper, ports: PortRange) -> Server:
+    """Installs the kubeadm bootstrap provider with its CRDs and webhooks; the core must run already."""
+    definitions = [_labelled(crd) for crd in load_definitions(provider.crds)]
+    webhooks = yaml.load_all(provider.webhooks.read_bytes(), Loader=yaml.CSafeLoader)
+    manager = Manager(KUBEADM, access.KUBEADM, provider.program, definitions, [each for each in webhooks if each])
+    return _start(cluster, manager, keeper, ports)
+
+
+def _start(cluster: Cluster, manager: Manager, keeper: Keeper, ports: PortRange) -> Server:
+    certificates = cluster.directory / f"{manager.name}-webhook"
+    cluster.authority.serving(f"{manager.name} webhook").write(certificates)
 
     def make(webhook: int) -> Server:
-        conversion = conversion_by(f"https://{LOOPBACK}:{webhook}/convert", cluster.authority.pem)
-        apply_all(cluster.client, [{**crd, "spec": {**crd["spec"], "conversion": conversion}} for crd in definitions])
+        _install(cluster, manager, webhook)
         health = ports.pick(webhook)
         argv = [
-            str(assets.capi_core),
-            f"--kubeconfig={cluster.kubeconfig_of(access.CAPI)}",
+            str(manager.program),
+            f"--kubeconfig={cluster.kubeconfig_of(manager.user)}",
             "--leader-elect=false",
             f"--webhook-port={webhook}",
             f"--webhook-cert-dir={certificates}",
@@ -41,17 +74,56 @@ def start(cluster: Cluster, assets: Assets, keeper: Keeper, ports: PortRange) ->
             *CONCURRENCY,
         ]
         probe = f"http://{LOOPBACK}:{health}/readyz"
-        return Server(f"{cluster.name}-capi", argv, keeper, lambda: access.answers(probe))
+        return Server(f"{cluster.name}-{manager.name}", argv, keeper, lambda: access.answers(probe))
 
     return start_on_free_port(make, ports)
 
 
-def load_definitions(directory: Path) -> list[dict[str, Any]]:
-    """The CRDs that came with the manager's source."""
+def _install(cluster: Cluster, manager: Manager, port: int) -> None:
+    """Everything that leads the API server to the manager's webhook on that port."""
+    conversion = conversion_by(f"https://{LOOPBACK}:{port}/convert", cluster.authority.pem)
+    converted = [{**crd, "spec": {**crd["spec"], "conversion": conversion}} for crd in manager.definitions]
+    apply_all(cluster.client, converted)
+    configurations = [_served_at(each, manager.name, port, cluster.authority.pem) for each in manager.webhooks]
+    if configurations:
+        asyncio.run(_apply_webhooks(cluster, configurations))
+
+
+async def _apply_webhooks(cluster: Cluster, configurations: Iterable[Manifest]) -> None:
+    async with cluster.client() as client:
+        for each in configurations:
+            kind, name = WEBHOOK_KINDS[each["kind"]], each["metadata"]["name"]
+            await client.patch(kind, name, each, kind=PatchKind.APPLY, field_manager=FIELD_MANAGER, force=True)
+
+
+def _served_at(configuration: Manifest, prefix: str, port: int, ca: bytes) -> Manifest:
+    """A webhook configuration that names no Service but our own address, under a name that says whose it is."""
+    webhooks = [
+        {**each, "clientConfig": _client(f"https://{LOOPBACK}:{port}{each['clientConfig']['service']['path']}", ca)}
+        for each in configuration["webhooks"]
+    ]
+    name = f"{prefix}-{configuration['metadata']['name']}"
+    return {**configuration, "metadata": {"name": name}, "webhooks": webhooks}
+
+
+def _labelled(crd: Manifest) -> Manifest:
+    """With the labels by which Cluster API finds the version of each contract, as in the provider's releases."""
+    labels = {f"cluster.x-k8s.io/{contract}": contract for contract in CONTRACTS}
+    return {**crd, "metadata": {**crd["metadata"], "labels": labels}}
+
+
+def load_definitions(directory: Path) -> list[Manifest]:
+    """The CRDs that came with a manager's source."""
     return [yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader) for path in sorted(directory.glob("*.yaml"))]
 
 
-def conversion_by(url: str, ca: bytes) -> dict[str, Any]:
+def conversion_by(url: str, ca: bytes) -> Manifest:
     """The part of a CRD that leads the API server to the webhook."""
-    client = {"url": url, "caBundle": base64.b64encode(ca).decode()}
-    return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+    return {
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": _client(url, ca)},
+    }
+
+
+def _client(url: str, ca: bytes) -> dict[str, str]:
+    return {"url": url, "caBundle": base64.b64encode(ca).decode()}

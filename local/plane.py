@@ -13,6 +13,7 @@ from typing import Self
 from local import access, capi, clusters, kwok, pki
 from local.binaries import Assets
 from local.cluster import Cluster, Options, stopped_on_failure
+from local.kubeadm import Provider
 from local.processes import Keeper, Server
 from local.provider import kinds, workloads
 from local.provider.workloads import access_kubeconfig, provider_kubeconfig
@@ -29,6 +30,7 @@ class ControlPlane:
 
     capi: Server
     provider: Server
+    kubeadm: Server | None = None
 
     def __init__(self, assets: Assets, keeper: Keeper, management: Options | None = None) -> None:
         self._assets = assets
@@ -51,7 +53,8 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Stops clients before their API servers, and those before their etcds."""
-        for server in (getattr(self, "provider", None), getattr(self, "capi", None), *self.kwoks.values()):
+        clients = (getattr(self, "provider", None), self.kubeadm, getattr(self, "capi", None), *self.kwoks.values())
+        for server in clients:
             if server is not None:
                 server.kill()  # they keep nothing, and Cluster API takes 10 s to say goodbye
         in_parallel(*(cluster.stop for cluster in (self.management, *self.workloads.values())))
@@ -74,7 +77,8 @@ class ControlPlane:
     def servers(self) -> tuple[Server, ...]:
         """All processes."""
         clusters_ = (self.management, *self.workloads.values())
-        return (*(s for c in clusters_ for s in c.servers), self.capi, self.provider, *self.kwoks.values())
+        added = (self.kubeadm,) if self.kubeadm else ()
+        return (*(s for c in clusters_ for s in c.servers), self.capi, *added, self.provider, *self.kwoks.values())
 
     def add_workload(self, name: str) -> Cluster:
         """Starts one more workload cluster, for SimulatedControlPlanes whose `spec.workload` names it."""
@@ -86,6 +90,11 @@ class ControlPlane:
         self.kwoks[name] = kwok.start(cluster, self._assets, self._keeper, self._options.ports)
         self.workloads[name] = cluster
         return cluster
+
+    def add_kubeadm(self, provider: Provider) -> Server:
+        """Starts Cluster API's own kubeadm bootstrap provider in the management cluster; it ends with the plane."""
+        self.kubeadm = capi.start_kubeadm(self.management, provider, self._keeper, self._options.ports)
+        return self.kubeadm
 
     def remove_workload(self, name: str) -> None:
         """Stops a workload cluster that `add_workload` started; another of that name may come."""

@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, settings
 from crds.schema import custom_resource_definition
 from local import clusters
 from local import helm as local_helm
+from local import kubeadm as local_kubeadm
 from local.binaries import Assets, ensure
 from local.cluster import Audit, Cluster, Options
 from local.plane import ControlPlane
-from local.processes import Keeper
+from local.processes import Keeper, Server
 from local.progress import Progress
 from service.kube.errors import NotFound
 from service.kube.resource import NAMESPACES
@@ -97,6 +98,12 @@ def plane(assets: Assets, pytestconfig: pytest.Config) -> Iterator[ControlPlane]
     options = Options(definitions=(custom_resource_definition(),), audit=Audit.ACCOUNTS)
     with kept(pytestconfig) as keeper, ControlPlane(assets, keeper, options) as control_plane:
         yield control_plane
+
+
+@pytest.fixture(scope="session")
+def kubeadm_provider(plane: ControlPlane) -> Server:
+    """Cluster API's own kubeadm bootstrap provider with its webhooks, in `plane`; built on first use, shared."""
+    return plane.kubeadm or plane.add_kubeadm(local_kubeadm.ensure(Progress()))
 
 
 @pytest.fixture

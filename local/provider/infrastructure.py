@@ -54,7 +54,7 @@ def _stays_away(management: Management, remote: Object, machine: Object) -> bool
 async def _claim(management: Management, remote: Object, host: Host) -> None:
     """Before the host does anything: what would take it down again must be stored."""
     finalizers = remote["metadata"].get("finalizers") or []
-    if FINALIZER in finalizers and remote["spec"].get("providerID") == host.provider_id:
+    if FINALIZER in finalizers and remote.get("spec", {}).get("providerID") == host.provider_id:
         return
     meta = {"finalizers": [*finalizers, FINALIZER], "resourceVersion": remote["metadata"]["resourceVersion"]}
     await management.patch(HOSTS, remote, {"metadata": meta, "spec": {"providerID": host.provider_id}})

@@ -6,11 +6,13 @@ import pytest
 
 from local.binaries import Assets
 from local.plane import ControlPlane
+from local.processes import Server
 from service.kube.client import Client
 from service.kube.resource import SCHEDULED_MACHINES
 from tests import accounts
 from tests.accounts import Account
 from tests.charts.helm import Helm
+from tests.e2e.kubeadm import joinable
 from tests.e2e.manifests import NINE
 from tests.e2e.operator import Operator, operating
 from tests.e2e.workload import WorkloadSide
@@ -41,6 +43,13 @@ async def management(plane: ControlPlane, namespace: str, account: Account) -> A
 async def op(management: Client, namespace: str) -> AsyncIterator[Operator]:
     async with operating(management, namespace, NINE) as operator:
         yield operator
+
+
+@pytest.fixture
+async def kubeadm(plane: ControlPlane, kubeadm_provider: Server, management: Client, namespace: str) -> Server:
+    """Cluster API's kubeadm bootstrap provider, and a Cluster `demo` in the namespace that its machines can join."""
+    await joinable(management, namespace, plane.workload)
+    return kubeadm_provider
 
 
 @pytest.fixture

@@ -1,0 +1,69 @@
+"""DESIGN 1.2: machines that somebody else's provider prepares, Cluster API's own for kubeadm with its webhooks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crds import names
+from crds.rules import check
+from local.provider.kinds import MACHINES
+from service.kube.client import Client
+from service.kube.resource import Resource
+from tests.e2e.kubeadm import VERSION, kubeadm_configs, kubeadm_machine
+from tests.e2e.manifests import NINE, SIX, condition, says
+from tests.e2e.operator import Operator, operating
+
+Raw = dict[str, Any]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kubeadm-aws.yaml"
+pytestmark = pytest.mark.usefixtures("kubeadm")
+
+
+def example() -> Raw:
+    manifest: Raw = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    return manifest
+
+
+@pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
+async def test_a_machine_with_a_version_joins_by_kubeadm_and_leaves_again(
+    management: Client, namespace: str, contract: str
+) -> None:
+    machines = Resource(names.CAPI_GROUP, contract, "machines", "Machine")
+    template = {"version": VERSION, "failureDomain": "rack-4"}
+    # The schema that the example is written for is that of v1beta2; v1beta1 gets none at all.
+    config = example()["spec"]["bootstrapSpec"]["spec"] if contract == "v1beta2" else {}
+    async with operating(management, namespace, NINE, capi_contract=contract) as op:
+        await op.apply(kubeadm_machine(contract, config=config, machineTemplate=template))
+        status = await op.ready("worker")
+        assert status["machinePhase"] == "Running"
+        spec = (await op.read(machines, "worker-machine"))["spec"]
+        assert {name: spec[name] for name in template} == template
+        # The provider writes a token and an endpoint into the object: no change of a value that the user set.
+        stored = await op.read(kubeadm_configs(contract), "worker-bootstrap")
+        assert stored["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"]["token"]
+        assert says(await op.until("worker", lambda seen: says(seen, "UpToDate", "True")), "Ready", "True")
+
+        op.clock.move_to(SIX)
+        await op.phase("worker", "Inactive")
+        await op.absent(kubeadm_configs(contract), "worker-bootstrap")
+
+
+async def test_without_a_version_no_bootstrap_data_is_ever_made_and_admission_says_so(op: Operator) -> None:
+    body = await op.apply(kubeadm_machine(machineTemplate=None))
+    (warning,) = check(body).warnings
+    assert warning.startswith("spec.machineTemplate.version: is not set; most bootstrap providers")
+    configs = kubeadm_configs("v1beta2")
+
+    def tried(config: Raw) -> bool:
+        """The token is the last that the provider adds before it looks at the Machine's version."""
+        discovery = config.get("spec", {}).get("joinConfiguration", {}).get("discovery", {})
+        return bool(discovery.get("bootstrapToken", {}).get("token"))
+
+    config = await op.until_object(configs, "worker-bootstrap", tried)
+    assert not config["status"].get("initialization", {}).get("dataSecretCreated")
+    assert not condition((await op.get("worker"))["status"], "Ready").get("status") == "True"
+
+    await op.edit_spec("worker", machineTemplate={"version": VERSION})
+    await op.until("worker", lambda seen: says(seen, "UpToDate", "False", "AppliesAtNextCreation"))
+    assert "version" not in (await op.read(MACHINES, "worker-machine"))["spec"]
