@@ -8,16 +8,17 @@ import yaml
 
 from crds import names
 from crds.rules import check
+from local.processes import Server
 from local.provider.kinds import MACHINES
 from service.kube.client import Client
 from service.kube.resource import Resource
 from tests.e2e.kubeadm import VERSION, kubeadm_configs, kubeadm_machine
 from tests.e2e.manifests import NINE, SIX, condition, says
 from tests.e2e.operator import Operator, operating
+from tests.local.test_loopback import LOOPBACK, listening
 
 Raw = dict[str, Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kubeadm-aws.yaml"
-pytestmark = pytest.mark.usefixtures("kubeadm")
 
 
 def example() -> Raw:
@@ -25,6 +26,7 @@ def example() -> Raw:
     return manifest
 
 
+@pytest.mark.usefixtures("kubeadm")
 @pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
 async def test_a_machine_with_a_version_joins_by_kubeadm_and_leaves_again(
     management: Client, namespace: str, contract: str
@@ -49,6 +51,7 @@ async def test_a_machine_with_a_version_joins_by_kubeadm_and_leaves_again(
         await op.absent(kubeadm_configs(contract), "worker-bootstrap")
 
 
+@pytest.mark.usefixtures("kubeadm")
 async def test_without_a_version_no_bootstrap_data_is_ever_made_and_admission_says_so(op: Operator) -> None:
     body = await op.apply(kubeadm_machine(machineTemplate=None))
     (warning,) = check(body).warnings
@@ -62,8 +65,23 @@ async def test_without_a_version_no_bootstrap_data_is_ever_made_and_admission_sa
 
     config = await op.until_object(configs, "worker-bootstrap", tried)
     assert not config["status"].get("initialization", {}).get("dataSecretCreated")
-    assert not condition((await op.get("worker"))["status"], "Ready").get("status") == "True"
+    assert condition((await op.get("worker"))["status"], "Ready")["status"] == "False"
 
     await op.edit_spec("worker", machineTemplate={"version": VERSION})
     await op.until("worker", lambda seen: says(seen, "UpToDate", "False", "AppliesAtNextCreation"))
     assert "version" not in (await op.read(MACHINES, "worker-machine"))["spec"]
+
+
+@pytest.mark.usefixtures("kubeadm")
+async def test_a_duration_that_the_provider_writes_otherwise_is_no_drift(op: Operator) -> None:
+    await op.apply(kubeadm_machine("v1beta1", config={"joinConfiguration": {"discovery": {"timeout": "90s"}}}))
+    await op.ready("worker")
+    stored = await op.read(kubeadm_configs("v1beta1"), "worker-bootstrap")
+    assert stored["spec"]["joinConfiguration"]["discovery"]["timeout"] == "1m30s"
+    await op.at_rest()
+    assert says((await op.get("worker"))["status"], "UpToDate", "True")
+
+
+def test_the_providers_ports_are_on_loopback(kubeadm_provider: Server) -> None:
+    assert kubeadm_provider.pid
+    assert set(listening(kubeadm_provider.pid)) == {LOOPBACK}

@@ -19,7 +19,9 @@ case "$1 $2" in
 "env GOMODCACHE") echo {module_cache}; echo {root}/gocache ;;
 "list -deps") echo "go: downloading example.org/module v1.0.0"; echo one; echo two ;;
 "list -m") eval "module=\\${{$#}}"; echo {root}/modules/$module ;;
-"mod download" | "mod edit") ;;
+"mod download")
+  {on_download} ;;
+"mod edit") ;;
 "build -v")
   {before_build}
   while [ "$1" != -o ]; do shift; done
@@ -40,6 +42,7 @@ class FakeGo:
         before_build: str = "true",
         programs: tuple[str, ...] = PROGRAMS,
         module_cache: Path | None = None,
+        on_download: str = "true",
     ) -> None:
         text = SCRIPT.format(
             log=shlex.quote(str(self.log)),
@@ -48,18 +51,23 @@ class FakeGo:
             before_build=before_build,
             programs=" ".join(programs),
             module_cache=module_cache or self.root / "gomod",
+            on_download=on_download,
         )
         executable(self.bin / "go", text)
-        modules = self.root / "modules"
         files = [
             Path(loopback.MODULE) / loopback.FILE,
             Path(CRDS[0]) / CRDS[1] / "machines.yaml",
             *(Path(STAGES[0]) / STAGES[1] / name for name in STAGE_FILES),
         ]
         for file in files:
-            (modules / file).parent.mkdir(parents=True, exist_ok=True)
-            (modules / file).write_text(f"# {file.name}\n")
-        (modules / loopback.MODULE / loopback.FILE).write_text(loopback.WRITTEN)
+            self.module_file(file)
+        (self.root / "modules" / loopback.MODULE / loopback.FILE).write_text(loopback.WRITTEN)
+
+    def module_file(self, file: Path) -> None:
+        """A file of a module, by the module's path and its own."""
+        path = self.root / "modules" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {file.name}\n")
 
     @property
     def bin(self) -> Path:
