@@ -103,6 +103,14 @@ def test_what_is_suspicious_is_let_in_with_a_warning():
     assert "spec.schedule" in response["warnings"][0]
 
 
+def test_a_bootstrap_kind_without_a_version_is_let_in_with_a_warning():
+    kubeadm = {"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig", "spec": {}}
+    _, response = judge(machine(bootstrapSpec=kubeadm))
+    assert response["allowed"] is True
+    assert response["warnings"][0].startswith("spec.machineTemplate.version: is not set")
+    assert "warnings" not in judge(machine(bootstrapSpec=kubeadm, machineTemplate={"version": "v1.34.2"}))[1]
+
+
 @pytest.mark.parametrize(("exists", "warned"), [(True, False), (None, False), (False, True)])
 def test_a_cluster_that_does_not_exist_is_warned_of_and_one_that_nobody_knows_is_not(exists, warned):
     asked = []
