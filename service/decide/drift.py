@@ -26,7 +26,8 @@ _UNITS: Final = {
 }  # fmt: skip
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(e[+-]?[0-9]{1,3}|[KMGTPE]i|[numkMGTPE])?")
 _DECIMAL_SUFFIX: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY_SUFFIX: Final = tuple("Ki Mi Gi Ti Pi Ei".split())
+_BINARY_SUFFIX: Final = "KMGTPE"
+"""Each followed by an i."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ def _quantity(text: str) -> Decimal | None:
     if found is None:
         return None
     number, suffix = Decimal(found[1]), found[2] or ""
-    if suffix in _BINARY_SUFFIX:
-        return number * Decimal(1024 ** (_BINARY_SUFFIX.index(suffix) + 1))
+    if suffix.endswith("i"):
+        return number * Decimal(1024 ** (_BINARY_SUFFIX.index(suffix[0]) + 1))
     return number.scaleb(_DECIMAL_SUFFIX[suffix] if suffix in _DECIMAL_SUFFIX else int(suffix[1:]))
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
@@ -43,7 +43,7 @@ class HostIdentities:
     kinds: Mapping[tuple[str, str], tuple[HostField, ...]]
 
     @classmethod
-    def parse(cls, text: str) -> "HostIdentities":
+    def parse(cls, text: str) -> Self:
         """From `Kind.group: field, field=default`, one kind after the other, separated by `;` or line breaks."""
         found: dict[tuple[str, str], tuple[HostField, ...]] = {}
         for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
