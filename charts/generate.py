@@ -23,7 +23,8 @@ MARK: Final = "# -- "
 DECIDED_BY_VALUES: Final = frozenset(
     {
         "bind_address", "webhook_port", "health_port", "metrics_port", "kubeconfig", "context", "namespace",
-        "namespaces", "bootstrap_groups", "infrastructure_groups", "refused_kinds", "controller", "webhooks",
+        "namespaces", "bootstrap_groups", "infrastructure_groups", "bootstrap_kinds", "infrastructure_kinds",
+        "refused_kinds", "controller", "webhooks",
         "certificates", "certificate_file", "key_file", "certificate_secret", "webhook_service", "webhook_hosts",
         "validating_configuration", "mutating_configuration", "instance_count", "instance_id", "at", "speed",
         "host_identity",

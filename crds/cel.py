@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 from crds import patterns, syntax
 from crds.cron import ALLOWED as CRON_ALLOWED
+from crds.providers import ProviderPolicy, kinds_expression
 from crds.values import format_duration
 
 VALIDATIONS: Final = "x-kubernetes-validations"
@@ -204,11 +205,8 @@ def allowed_groups(groups: Iterable[str]) -> Rule:
     }
 
 
-def refused_kinds(patterns: Iterable[str]) -> Rule:
-    """Kinds that reach further than a machine, as patterns such as `*Template`."""
-    known = list(patterns)
-    either = "|".join(pattern.replace("*", ".*") for pattern in known)
-    return {
-        "rule": f"!self.matches({_quoted(f'^({either})$')})",
-        "message": f"kinds like these are refused: {', '.join(known)}",
-    }
+def allowed_kinds(policy: ProviderPolicy, envelope: str) -> Rule:
+    """The kinds of a machine's own objects, for one envelope, but for those that reach further."""
+    allowed = f"self.matches({_quoted(kinds_expression(policy.kinds(envelope)))})"
+    refused = f"self.matches({_quoted(kinds_expression(policy.refused_kinds))})"
+    return {"rule": f"{allowed} && !{refused}", "message": policy.allowed_kinds(envelope)}

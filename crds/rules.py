@@ -158,7 +158,7 @@ def _envelope_rules(envelope: str, given: Raw, namespace: str, policy: ProviderP
     group = version.partition("/")[0] if syntax.is_api_version(version) else None
     if group is not None and (refusal := policy.refuses_group(envelope, group)):
         yield Violation.of(f"{path}.apiVersion", version, refusal, Reason.NOT_SUPPORTED)
-    if type(kind) is str and (refusal := policy.refuses_kind(group or "", kind)):
+    if syntax.is_kind(kind) and (refusal := policy.refuses_kind(envelope, group or "", kind)):
         yield Violation.of(f"{path}.kind", kind, refusal, Reason.NOT_SUPPORTED)
     elsewhere = given.get("namespace")
     if type(elsewhere) is str and elsewhere != namespace:

@@ -101,7 +101,7 @@ def _spec(policy: ProviderPolicy) -> Schema:
     for envelope in (BOOTSTRAP, INFRASTRUCTURE):
         parts = spec["properties"][envelope]["properties"]
         _add_rule(parts["apiVersion"], cel.allowed_groups(policy.groups(envelope)))
-        _add_rule(parts["kind"], cel.refused_kinds(policy.refused_kinds))
+        _add_rule(parts["kind"], cel.allowed_kinds(policy, envelope))
     return spec
 
 

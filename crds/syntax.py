@@ -109,9 +109,14 @@ def namespace(text: str) -> str:
     return text
 
 
+def is_kind(given: object) -> TypeGuard[str]:
+    """Whether this is a kind, allowed or not."""
+    return type(given) is str and len(given) <= NAME_MAX and _KIND_RE.fullmatch(given) is not None
+
+
 def kind(text: str) -> str:
     """A kind such as `RemoteMachine`."""
-    if len(text) > NAME_MAX or not _KIND_RE.fullmatch(text):
+    if not is_kind(text):
         raise InvalidValue(KIND_MESSAGE)
     return text
 

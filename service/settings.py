@@ -22,9 +22,12 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 
 from crds.providers import (
     DEFAULT_BOOTSTRAP_GROUPS,
+    DEFAULT_BOOTSTRAP_KINDS,
     DEFAULT_INFRASTRUCTURE_GROUPS,
+    DEFAULT_INFRASTRUCTURE_KINDS,
     DEFAULT_REFUSED_KINDS,
     ProviderPolicy,
+    kind_patterns,
 )
 from service.clock import Clock, SimulatedClock, SystemClock
 from service.decide.hosts import DEFAULT_HOST_IDENTITY, HostIdentities
@@ -46,6 +49,7 @@ def _split(given: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Kinds = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(kind_patterns)]
 
 
 def _identity(text: str) -> str:
@@ -93,8 +97,15 @@ class Settings(BaseSettings):
     infrastructure_groups: Names = Field(
         tuple(sorted(DEFAULT_INFRASTRUCTURE_GROUPS)), description="API groups allowed in infrastructureSpec."
     )
-    refused_kinds: Names = Field(
-        DEFAULT_REFUSED_KINDS, description="Kinds refused within those groups; `*` stands for any text."
+    bootstrap_kinds: Kinds = Field(
+        DEFAULT_BOOTSTRAP_KINDS, description="Kinds allowed in bootstrapSpec; `*` stands for any text."
+    )
+    infrastructure_kinds: Kinds = Field(
+        DEFAULT_INFRASTRUCTURE_KINDS, description="Kinds allowed in infrastructureSpec; `*` stands for any text."
+    )
+    refused_kinds: Kinds = Field(
+        DEFAULT_REFUSED_KINDS,
+        description="Kinds refused even if the two lists above allow them; `*` stands for any text.",
     )
 
     host_identity: Annotated[str, AfterValidator(_identity)] = Field(
@@ -210,6 +221,8 @@ class Settings(BaseSettings):
         return ProviderPolicy(
             bootstrap_groups=frozenset(self.bootstrap_groups),
             infrastructure_groups=frozenset(self.infrastructure_groups),
+            bootstrap_kinds=self.bootstrap_kinds,
+            infrastructure_kinds=self.infrastructure_kinds,
             refused_kinds=self.refused_kinds,
         )
 

@@ -49,5 +49,5 @@ def wanted_kinds(raw: dict[str, Any], policy: ProviderPolicy) -> Iterator[tuple[
         match spec.get(part) if isinstance(spec, dict) else None:
             case {"apiVersion": str(api_version), "kind": str(kind)}:
                 group = api_version.partition("/")[0]
-                if not (policy.refuses_group(part, group) or policy.refuses_kind(group, kind)):
+                if not (policy.refuses_group(part, group) or policy.refuses_kind(part, group, kind)):
                     yield api_version, kind

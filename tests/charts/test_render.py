@@ -58,6 +58,9 @@ def test_the_operator_finds_the_names_of_what_it_keeps_right(helm):
     assert validating["webhooks"][0]["clientConfig"]["service"]["name"] in services
 
 
+OTHER_GROUP = {"bootstrapGroups": ["kubeadm.example.org"]}
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -65,7 +68,7 @@ def test_the_operator_finds_the_names_of_what_it_keeps_right(helm):
         {"settings": {"logLevel": "debug", "leaseSeconds": 20, "capiContract": "v1beta1", "drainSeconds": 1.5}},
         {"replicas": 1, "settings": {"leases": False}, "webhooks": {"enabled": False}},
         {"webhooks": {"certificates": "cert-manager"}, "watchNamespaces": ["a", "b"], "shards": 3},
-        {"providers": {"bootstrapGroups": ["kubeadm.example.org"], "refusedKinds": ["*List"]}},
+        {"providers": {**OTHER_GROUP, "bootstrapKinds": ["A", "*B"], "refusedKinds": ["*List"]}},
     ],
     ids=["default", "settings", "alone", "cert-manager", "providers"],
 )
@@ -86,9 +89,18 @@ def test_every_variable_is_a_setting_with_a_usable_value(helm, monkeypatch, valu
     assert settings.leases is values.get("settings", {}).get("leases", True)
     if "providers" in values:
         assert settings.bootstrap_groups == ("kubeadm.example.org",)
+        assert settings.bootstrap_kinds == ("A", "*B")
+        assert settings.infrastructure_kinds == ("*Machine",)
+        assert settings.refused_kinds == ("*List",)
 
 
-@pytest.mark.parametrize(
+SWAPPED = {
+    "bootstrapGroups": ["infrastructure.cluster.x-k8s.io", "k0smotron.io"],
+    "infrastructureGroups": ["bootstrap.cluster.x-k8s.io", "k0smotron.io"],
+    "bootstrapKinds": ["*Machine"],
+    "infrastructureKinds": ["*Config"],
+}
+FOR_PROVIDERS = pytest.mark.parametrize(
     ("values", "policy"),
     [
         ({}, ProviderPolicy()),
@@ -97,27 +109,32 @@ def test_every_variable_is_a_setting_with_a_usable_value(helm, monkeypatch, valu
             ProviderPolicy(frozenset({"a.example.org", "b.example.org"}), frozenset({"metal.example.org"})),
         ),
         ({"refusedKinds": ["*List", "Root"]}, ProviderPolicy(refused_kinds=("*List", "Root"))),
+        (
+            {"bootstrapKinds": ["*Config", "Ignition"], "infrastructureKinds": ["Bare*Host"]},
+            ProviderPolicy(bootstrap_kinds=("*Config", "Ignition"), infrastructure_kinds=("Bare*Host",)),
+        ),
+        (
+            SWAPPED,
+            ProviderPolicy(
+                frozenset(SWAPPED["bootstrapGroups"]),
+                frozenset(SWAPPED["infrastructureGroups"]),
+                ("*Machine",),
+                ("*Config",),
+            ),
+        ),
     ],
-    ids=["default", "groups", "kinds"],
+    ids=["default", "groups", "refused kinds", "kinds", "swapped"],
 )
+
+
+@FOR_PROVIDERS
 def test_the_crd_is_the_one_made_of_the_models_for_these_providers(helm, values, policy):
     crd = only(helm.template({"providers": values}), "CustomResourceDefinition")
     assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
     assert crd["spec"] == custom_resource_definition(policy)["spec"]
 
 
-@pytest.mark.parametrize(
-    ("values", "policy"),
-    [
-        ({}, ProviderPolicy()),
-        (
-            {"bootstrapGroups": ["b.example.org", "a.example.org"], "infrastructureGroups": ["metal.example.org"]},
-            ProviderPolicy(frozenset({"a.example.org", "b.example.org"}), frozenset({"metal.example.org"})),
-        ),
-        ({"refusedKinds": ["*List", "Root"]}, ProviderPolicy(refused_kinds=("*List", "Root"))),
-    ],
-    ids=["default", "groups", "kinds"],
-)
+@FOR_PROVIDERS
 def test_the_policies_are_those_made_of_the_rules_for_these_providers(helm, values, policy):
     rendered = helm.template({"providers": values, "webhooks": {"enabled": False}})
     wanted = [document for documents in policies.manifests(policy).values() for document in documents]

@@ -227,6 +227,28 @@ class TestPolicy:
         policy = ProviderPolicy(refused_kinds=("Remote*",))
         assert fields(machine(), policy=policy) == ["spec.infrastructureSpec.kind"]
 
+    def test_the_operator_can_allow_other_kinds(self):
+        manifest = machine()
+        manifest["spec"]["infrastructureSpec"]["kind"] = "BareMetalHost"
+        manifest["spec"]["bootstrapSpec"]["kind"] = "Ignition"
+        assert fields(manifest) == ["spec.bootstrapSpec.kind", "spec.infrastructureSpec.kind"]
+        policy = ProviderPolicy(bootstrap_kinds=("*Config", "Ignition"), infrastructure_kinds=("Bare*Host",))
+        assert not fields(manifest, policy=policy)
+
+    def test_a_refused_kind_stays_refused_whatever_is_allowed(self):
+        manifest = machine()
+        manifest["spec"]["bootstrapSpec"]["kind"] = "K0sControllerConfig"
+        assert fields(manifest, policy=ProviderPolicy(bootstrap_kinds=("*",))) == ["spec.bootstrapSpec.kind"]
+
+    def test_the_refusal_of_a_kind_says_what_is_allowed(self):
+        manifest = machine()
+        manifest["spec"]["infrastructureSpec"]["kind"] = "Metal3DataClaim"
+        (violation,) = check(manifest).violations
+        assert violation.message.startswith("kind is not allowed here; allowed: *Machine, but not *Template, *List,")
+        everything = ProviderPolicy(infrastructure_kinds=("A*", "B"), refused_kinds=())
+        (violation,) = check(manifest, policy=everything).violations
+        assert violation.message == "kind is not allowed here; allowed: A*, B"
+
     def test_kinds_that_discovery_calls_cluster_scoped_are_refused(self):
         policy = ProviderPolicy(cluster_scoped=frozenset({("infrastructure.cluster.x-k8s.io", "RemoteMachine")}))
         (violation,) = check(machine(), policy=policy).violations
@@ -235,6 +257,14 @@ class TestPolicy:
 
 
 class TestUpdates:
+    def test_an_object_stored_with_a_kind_that_is_refused_now_can_be_changed_elsewhere(self):
+        old, new = machine(), machine(priority=60)
+        for each in (old, new):
+            each["spec"]["bootstrapSpec"]["kind"] = "K0sControllerConfig"
+        assert check(new, old=old).allowed
+        new["spec"]["infrastructureSpec"]["kind"] = "PooledRemoteMachine"
+        assert fields(new, old=old) == ["spec.infrastructureSpec.kind"]
+
     def test_unrelated_changes_pass_where_the_old_object_broke_a_rule_already(self):
         old = machine(name="w" * 60, nodeTaints=[TAINT], clusterName="Old_Style")
         new = machine(name="w" * 60, nodeTaints=[TAINT], clusterName="Old_Style", priority=60)

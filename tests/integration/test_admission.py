@@ -90,6 +90,24 @@ async def test_one_refusal_names_what_schema_cel_and_webhook_would_each_have_fou
     assert 'put it in quotes, "9"' in applied.stderr
 
 
+TOO_FAR = {
+    "bootstrapSpec": ["K0sControllerConfig", "KubeadmConfigTemplate", "RemoteMachine", "JoinTokenRequest"],
+    "infrastructureSpec": [
+        *("PooledRemoteMachine", "AWSManagedMachinePool", "AzureClusterIdentity", "Metal3DataClaim"),
+        *("VSphereFailureDomain", "K0sWorkerConfig"),
+    ],
+}
+
+
+@pytest.mark.parametrize("part", TOO_FAR)
+async def test_kinds_that_reach_further_than_a_machine_are_refused_by_the_webhook(door: Gate, name: str, part: str):
+    for kind in TOO_FAR[part]:
+        given = named(name)
+        given["spec"][part]["kind"] = kind
+        refused = await door.kubectl("create", "--dry-run=server", "-f", "-", stdin=given)
+        assert f'spec.{part}.kind: Invalid value: "{kind}": kind is not allowed here; allowed: *' in refused.stderr
+
+
 async def test_what_is_merely_missing_is_refused_too(door: Gate, name: str):
     applied = await door.kubectl("apply", "-f", "-", stdin=named(name, clusterName=None))
     assert (applied.returncode, "spec.clusterName" in applied.stderr) == (1, True)

@@ -107,7 +107,7 @@ BROKEN_ANEW = [
     ({"schedule": {"duration": "169h"}}, "spec.schedule.duration: must be a duration such as"),
     ({"schedule": {"cron": "0 9 * * *"}}, "spec.schedule.cron: cannot be combined with daysOfWeek or hoursOfDay"),
     ({"bootstrapSpec": {"namespace": "kube-public"}}, "spec.bootstrapSpec.namespace: must be the Scheduled"),
-    ({"bootstrapSpec": {"kind": "OtherTemplate"}}, "spec.bootstrapSpec.kind: kinds like these are refused"),
+    ({"bootstrapSpec": {"kind": "OtherTemplate"}}, "spec.bootstrapSpec.kind: kind is not allowed here"),
     ({"infrastructureSpec": {"apiVersion": "example.org/v1"}}, "spec.infrastructureSpec.apiVersion: group is not"),
     ({"machineTemplate": {"labels": {"k8s.io/b": "x"}}}, "spec.machineTemplate.labels: has a reserved prefix"),
     ({"machineTemplate": {"annotations": {"K8s.io/b": "x"}}}, "spec.machineTemplate.annotations: has a reserved"),

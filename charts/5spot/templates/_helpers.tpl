@@ -120,6 +120,10 @@ app.kubernetes.io/component: check
   value: {{ join "," .Values.providers.bootstrapGroups | quote }}
 - name: FIVESPOT_INFRASTRUCTURE_GROUPS
   value: {{ join "," .Values.providers.infrastructureGroups | quote }}
+- name: FIVESPOT_BOOTSTRAP_KINDS
+  value: {{ join "," .Values.providers.bootstrapKinds | quote }}
+- name: FIVESPOT_INFRASTRUCTURE_KINDS
+  value: {{ join "," .Values.providers.infrastructureKinds | quote }}
 - name: FIVESPOT_REFUSED_KINDS
   value: {{ join "," .Values.providers.refusedKinds | quote }}
 - name: FIVESPOT_HOST_IDENTITY
