@@ -14,8 +14,15 @@ from crds.providers import ProviderPolicy, kinds_expression
 from crds.values import format_duration
 
 VALIDATIONS: Final = "x-kubernetes-validations"
-NOT_BEING_DELETED: Final = "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp)"
-"""For webhooks and policies; server-side apply stores a made-up deletionTimestamp, so at creation it says nothing."""
+NOT_BEING_DELETED: Final = (
+    "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp) || object.?spec != oldObject.?spec"
+)
+"""For webhooks: a deletion goes on unasked, but an edit of the spec meanwhile is judged like any other.
+
+Server-side apply stores a made-up deletionTimestamp, so at creation it says nothing.
+"""
+CHANGES_THE_SPEC: Final = "oldObject == null || object.spec != oldObject.spec"
+"""For policies: finalizers, labels and annotations are never asked about, during a deletion or before."""
 
 
 class Rule(TypedDict, total=False):

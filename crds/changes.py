@@ -11,10 +11,11 @@ Raw = dict[str, Any]
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 
-def being_deleted(raw: Raw) -> bool:
-    """Whether the object only waits for its finalizers."""
+def merely_being_deleted(raw: Raw, old: Raw) -> bool:
+    """Whether an update belongs to a deletion: the object waits for its finalizers, and its spec stays as it was."""
     metadata = raw.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    deleting = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    return deleting and same(raw.get("spec"), old.get("spec"))
 
 
 def what_it_changes(raw: Raw, old: Raw, after: list[Violation], before: list[Violation]) -> list[Violation]:

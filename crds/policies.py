@@ -1,8 +1,8 @@
 """ValidatingAdmissionPolicies made from the rulebook, for clusters that do not want webhooks.
 
 The rules that the CRD carries are lifted from its schema, so that they hold also where an older CRD is installed (Helm
-never upgrades one), and those that a CRD cannot say are added. An update answers only for what it changes, and an
-object that is being deleted is never asked about, so that nothing here can stand in the operator's way.
+never upgrades one), and those that a CRD cannot say are added. An update answers only for what it changes in the
+spec, so that nothing here can stand in the operator's way or in that of a deletion.
 """
 
 import re
@@ -100,9 +100,7 @@ def _policy(name: str, variables: dict[str, str], checks: Iterable[Check]) -> Ma
                 ]
             },
             "matchConditions": [
-                {"name": "not-being-deleted", "expression": cel.NOT_BEING_DELETED},
-                # Finalizers, labels and annotations are nobody's business here.
-                {"name": "changes-the-spec", "expression": "oldObject == null || object.spec != oldObject.spec"},
+                {"name": "changes-the-spec", "expression": cel.CHANGES_THE_SPEC},
             ],
             "variables": [{"name": key, "expression": value} for key, value in variables.items()],
             "validations": [check.to_json() for check in checks],

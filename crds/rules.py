@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from crds import syntax
 from crds.advice import warnings_for
 from crds.bounds import fitted
-from crds.changes import being_deleted, same, what_it_changes
+from crds.changes import merely_being_deleted, same, what_it_changes
 from crds.envelope import UnknownFields, envelope_rules, namespace_of
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec, ScheduleSpec, never_opens
@@ -44,16 +44,16 @@ def check(
 ) -> Verdict:
     """Judge an object that is to be stored; `old` is what an update would replace.
 
-    Never raises: whatever `raw` is, all that is wrong with it is in the verdict. An object that is being deleted is
-    always allowed, and an update is judged only on what it changes: then `model` is None if the object as a whole
-    cannot be read.
+    Never raises: whatever `raw` is, all that is wrong with it is in the verdict. An update is judged only on what it
+    changes: then `model` is None if the object as a whole cannot be read. One that leaves the spec of an object that is
+    being deleted alone is always allowed.
     """
     if type(raw) is not dict:
         return Verdict(None, (Violation.of("", raw, "must be an object", Reason.TYPE),))
     spec, violations = _examined(raw, policy, unknown)
     model = ScheduledMachine.of(Metadata.read(raw.get("metadata")), spec) if spec and not violations else None
     if old is not None:
-        violations = [] if being_deleted(raw) else _on_update(raw, old, violations, policy)
+        violations = [] if merely_being_deleted(raw, old) else _on_update(raw, old, violations, policy)
     warnings = warnings_for(model.spec) if model and not violations else ()
     return Verdict(model, tuple(violations), warnings)
 

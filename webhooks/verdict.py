@@ -1,6 +1,6 @@
 """May it be stored: turns a review into the answer by the rulebook in `crds.rules`; pure but for the cluster lookup.
 
-Deletion is never blocked, and neither is any change of an object that is being deleted.
+Deletion is never blocked; an edit of the spec of an object that is being deleted is judged like any other.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from crds.changes import being_deleted
+from crds.changes import merely_being_deleted
 from crds.defaults import cleared
 from crds.providers import DEFAULT_POLICY, ProviderPolicy
 from crds.rules import Verdict, check
@@ -97,7 +97,7 @@ class Gate:
 def _not_ours_to_judge(review: Review) -> bool:
     if review.operation not in JUDGED or review.subresource:
         return True
-    return review.operation == "UPDATE" and being_deleted(review.object or {})
+    return review.operation == "UPDATE" and merely_being_deleted(review.object or {}, review.old or {})
 
 
 def _rejection(review: Review, violations: tuple[Violation, ...]) -> Answer:

@@ -340,10 +340,18 @@ class TestUpdates:
         old, new = machine(nodeTaints=[TAINT]), machine(nodeTaints=[TAINT], schedule=SKIPPED)
         assert fields(new, old=old) == ["spec.schedule.cron"]
 
-    def test_an_object_being_deleted_is_never_blocked(self):
-        new = machine(clusterName="moved", priority=-1)
-        new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        assert check(new, old=machine(status={"machineRef": REF})).allowed
+    def test_the_deletion_of_an_object_is_never_blocked(self):
+        old, new = machine(priority=-1), machine(priority=-1)
+        new["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"a b": 1}, "finalizers": []}
+        assert check(new, old=old).allowed
+
+    def test_an_edit_of_the_spec_of_an_object_being_deleted_is_judged_like_any_other(self):
+        old, new = machine(priority=-1, status={"machineRef": REF}), machine(clusterName="moved", priority=-1)
+        for each in (old, new):
+            each["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        new["spec"]["bootstrapSpec"]["kind"] = "K0sControllerConfig"
+        assert fields(new, old=old) == ["spec.bootstrapSpec.kind", "spec.clusterName"]
+        assert not fields(machine(priority=-1, killSwitch=True), old=old)
 
     def test_a_deletion_timestamp_lets_nothing_in_at_creation(self):
         new = machine(priority=-1)

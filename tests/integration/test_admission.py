@@ -178,6 +178,18 @@ async def test_deletion_waits_for_the_finalizer_only_and_can_always_be_finished(
         await stored(door, name)
 
 
+async def test_an_edit_of_the_spec_while_an_object_is_being_deleted_is_judged(door: Gate, name: str):
+    await door.kubectl("apply", "-f", "-", stdin=named(name))
+    await door.kubectl("delete", "sm", name, "--wait=false")
+    patch = ("patch", "sm", name, "--type=merge", "-p")
+    worse = await door.kubectl(*patch, '{"spec": {"schedule": {"timezone": "Mars/Deimos"}}}')
+    assert (worse.returncode, "spec.schedule.timezone" in worse.stderr) == (1, True), worse.stderr
+    killed = await door.kubectl(*patch, '{"spec": {"killSwitch": true}}')
+    assert killed.returncode == 0, killed.stderr
+    released = await door.kubectl(*patch, '{"metadata": {"finalizers": null, "labels": {"a": "b"}}}')
+    assert released.returncode == 0, released.stderr
+
+
 async def test_a_made_up_deletion_gets_nothing_past_the_webhooks(door: Gate, name: str):
     """Server-side apply keeps the deletionTimestamp that it creates an object with."""
     for make in (hopeless, named):

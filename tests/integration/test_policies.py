@@ -97,7 +97,8 @@ async def test_an_object_older_than_the_rules_can_be_edited_disabled_finished_an
         await old.patch({"spec": {"schedule": {"enabled": False}}})
         await old.has_a_machine()
         await client.delete(SCHEDULED_MACHINES, old.name, namespace=namespace)
-        await old.patch({"spec": {"schedule": {"timezone": "Europe/Nowhere"}}})
+        assert "spec.schedule.timezone" in await old.refused({"spec": {"schedule": {"timezone": "Europe/Nowhere"}}})
+        await old.patch({"spec": {"killSwitch": True}})
         await old.patch({"metadata": {"finalizers": None}})
         assert not await client.list(SCHEDULED_MACHINES, namespace=namespace)
 

@@ -153,6 +153,8 @@ async def test_a_stored_object_can_be_edited_but_for_what_providers_get(client: 
         await patch({"spec": {"infrastructureSpec": {"spec": {"address": "192.0.2.11"}}}})
     await patch({"spec": {"bootstrapSpec": {"spec": {"cloudInit": None}}}})
     await client.delete(SCHEDULED_MACHINES, name, namespace=namespace)
+    with pytest.raises(Forbidden):
+        await patch({"spec": {"bootstrapSpec": {"spec": {"cloudInit": "y"}}}})
     await patch({"metadata": {"finalizers": None}})
 
 

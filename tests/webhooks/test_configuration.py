@@ -42,12 +42,15 @@ def test_a_service_outside_the_cluster_is_reached_by_url():
     }
 
 
-def test_objects_being_deleted_and_our_own_writes_are_left_out():
+def test_objects_being_deleted_whose_spec_stays_and_our_own_writes_are_left_out():
     account = "system:serviceaccount:5spot-system:5spot"
     for webhook in webhooks(Registration(SERVICE, service_account=account)):
         expressions = [condition["expression"] for condition in webhook["matchConditions"]]
         assert expressions == [
-            "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp)",
+            (
+                "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp)"
+                " || object.?spec != oldObject.?spec"
+            ),
             f"request.userInfo.username != '{account}'",
         ]
 

@@ -147,11 +147,18 @@ def test_the_cluster_cannot_change_while_a_machine_exists():
     assert free["allowed"] is True
 
 
-def test_an_object_that_is_being_deleted_is_never_held_up():
+def test_the_deletion_of_an_object_is_never_held_up():
     leaving = changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[])
-    answer, response = judge(leaving, old=machine())
+    answer, response = judge(leaving, old=machine(priority=999))
     assert response["allowed"] is True
     assert answer.outcome is Outcome.NOT_JUDGED
+
+
+def test_but_an_edit_of_its_spec_is_judged():
+    leaving = changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z")
+    answer, response = judge(leaving, old=changed(machine(), deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert answer.outcome is Outcome.INVALID
+    assert fields(response) == ["spec.priority"]
 
 
 def test_a_new_object_that_says_it_is_being_deleted_is_judged_all_the_same():
