@@ -17,6 +17,7 @@ from crds.violations import Reason, Violation
 FIELDS_MAX: Final = 100
 """Fields of one object: far more than any has, few enough to be listed one by one."""
 DEPTH_MAX: Final = 100
+DEPTH_MESSAGE: Final = f"must not be nested deeper than {DEPTH_MAX} levels"
 METADATA_MAX: Final = 10_000
 
 Raw = dict[str, Any]
@@ -117,8 +118,7 @@ def _too_deep(raw: Raw) -> Iterator[Violation]:
         envelope = spec.get(name)
         payload = envelope.get("spec") if type(envelope) is dict else None
         if _deeper_than(payload, DEPTH_MAX):
-            message = f"must not be nested deeper than {DEPTH_MAX} levels"
-            yield Violation(f"spec.{name}.spec", "deeply nested", message, Reason.TOO_LONG, given=payload)
+            yield Violation(f"spec.{name}.spec", "deeply nested", DEPTH_MESSAGE, Reason.TOO_LONG, given=payload)
 
 
 def _deeper_than(value: Any, limit: int) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from crds import advice, cel, names, syntax, zones
+from crds.bounds import DEPTH_MAX, DEPTH_MESSAGE
 from crds.fields import ANNOTATIONS_MAX
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.schema import object_schema
@@ -19,6 +20,7 @@ Manifest = dict[str, Any]
 RULES: Final = "5spot-scheduledmachines"
 TIMEZONES: Final = "5spot-timezones"
 ADVICE: Final = "5spot-advice"
+DEPTH: Final = "5spot-depth"
 PART_OF: Final = {"app.kubernetes.io/part-of": "5spot"}
 
 
@@ -70,6 +72,7 @@ def manifests(policy: ProviderPolicy = DEFAULT_POLICY) -> dict[str, list[Manifes
     return {
         "scheduledmachines.yaml": _bound(_rules(policy), "Deny"),
         "timezones.yaml": _bound(_timezones(), "Deny"),
+        "depth.yaml": _bound(_depth(), "Deny"),
         "advice.yaml": _bound(_advice(), "Warn"),
     }
 
@@ -245,6 +248,35 @@ def _timezones() -> Manifest:
         "is not the name of a time zone; upper and lower case matter, as in Europe/Berlin",
     )
     return _policy(TIMEZONES, variables, [check])
+
+
+def _depth() -> Manifest:
+    """What no CRD can say of fields that it does not know; apart from the rest, as it has a budget of its own then."""
+    envelopes = {name: field for name, field in _variables().items() if name.lower().endswith(ENVELOPES)}
+    checks = (_not_too_deep(envelope) for envelope in (BOOTSTRAP, INFRASTRUCTURE))
+    return _policy(DEPTH, envelopes, checks)
+
+
+ENVELOPES: Final = ("spec", "bootstrap", "infrastructure")
+
+
+def _not_too_deep(envelope: str) -> Check:
+    place = PLACES[f"spec.{envelope}"]
+    rule = f"!({_deeper(f'{place.now}.spec', DEPTH_MAX)})"
+    return Check(f"spec.{envelope}.spec", _of_a_field(place, "spec", rule), DEPTH_MESSAGE)
+
+
+def _deeper(value: str, left: int) -> str:
+    """Whether a value of any kind has more than so many levels below it.
+
+    A list of one gives each value a name; `map` would make lists, which takes quadratic time.
+    """
+    nested = f"(type({value}) == map || type({value}) == list)"
+    if left == 0:
+        return f"{nested} && size({value}) > 0"
+    inner = f"v{left}"
+    below = f"[type({value}) == map ? {value}[x] : x].exists({inner}, {_deeper(inner, left - 1)})"
+    return f"{nested} && {value}.exists(x, {below})"
 
 
 _DAYS: Final = "['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']"

@@ -3,6 +3,7 @@
 Bytes in, bytes out. Whatever cannot be read raises `MalformedReviewError`, which says how to answer.
 """
 
+import re
 from binascii import b2a_base64
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -10,17 +11,23 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from crds import names
+from crds.bounds import DEPTH_MAX
+from webhooks import nesting
 
 REVIEW_VERSION: Final = "admission.k8s.io/v1"
 REVIEW_KIND: Final = "AdmissionReview"
 # An object is at most 1.5 MiB in etcd, and a review of an update carries two of them.
 BODY_LIMIT: Final = 3 * 1024 * 1024
 UID_LIMIT: Final = 256
+# API servers write the uid first.
+UID_WITHIN: Final = 1024
 WARNINGS_LIMIT: Final = 10
 WARNING_LENGTH: Final = 256
 CAUSES_LIMIT: Final = 500
 # kubectl prints the causes; the message is for those who see nothing else.
 MESSAGE_LENGTH: Final = 16 * 1024
+
+_UID: Final = re.compile(rb'"uid": ?"([^"\\]{1,256})"')
 
 JSONPatch = list[dict[str, Any]]
 
@@ -119,10 +126,22 @@ def _decoded(body: bytes) -> dict[str, Any]:
     try:
         envelope = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise MalformedReviewError(f"the body is not JSON: {_cut(error.msg, 200)}") from None
+        envelope = _decoded_in_part(body, error)
     if type(envelope) is not dict:
         raise MalformedReviewError(f"the body must be an {REVIEW_KIND}")
     return envelope
+
+
+def _decoded_in_part(body: bytes, problem: orjson.JSONDecodeError) -> Any:
+    """A review of an object that is nested too deeply for the decoder, with what lies deepest replaced."""
+    try:
+        return orjson.loads(nesting.cut(body))
+    except orjson.JSONDecodeError:
+        raise MalformedReviewError(f"the body is not JSON: {_cut(problem.msg, 200)}") from None
+    except nesting.TooManyTokensError:
+        uid = _UID.search(body, 0, UID_WITHIN)
+        message = f"the object is nested deeper than {DEPTH_MAX} levels and too large to be looked at more closely"
+        raise MalformedReviewError(message, uid=uid[1].decode(errors="replace") if uid else "") from None
 
 
 def _expect_our_kind(request: dict[str, Any], uid: str) -> None:

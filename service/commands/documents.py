@@ -23,6 +23,8 @@ NODES_MAX: Final = 200_000
 """Values that aliases may repeat in one document; what is written out is bounded by the size of the file."""
 DEPTH_MAX: Final = 2 * bounds.DEPTH_MAX
 """More than any object may have, so that one that is too deep gets the webhook's verdict."""
+PATH_SHOWN: Final = 5
+"""Names of a path that leads too deep; the others tell little."""
 STDIN: Final = "-"
 
 _LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -173,6 +175,7 @@ class _Builder:
         self._count = 0
         self._repeated = 0
         self._lowest = DEPTH_MAX
+        self._path: list[str] = []
 
     def build(self, event: Any, depth: int) -> Any:
         """The value that starts with this event."""
@@ -192,7 +195,8 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             return scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
-            return [self.build(each, depth - 1) for each in self._until(yaml.SequenceEndEvent)]
+            items = enumerate(self._until(yaml.SequenceEndEvent))
+            return [self._within(f"[{index}]", each, depth) for index, each in items]
         return self._mapping(depth)
 
     def _mapping(self, depth: int) -> dict[str, Any]:
@@ -200,7 +204,7 @@ class _Builder:
         merged: dict[str, Any] = {}
         for event in self._until(yaml.MappingEndEvent):
             key = self._key(event)
-            value = self.build(next(self._events), depth - 1)
+            value = self._within(key, next(self._events), depth)
             if key == "<<" and not event.style:
                 merged = self._merged(event, value, merged)
             elif key in mapping:
@@ -208,6 +212,13 @@ class _Builder:
             else:
                 mapping[key] = value
         return {**merged, **mapping}
+
+    def _within(self, name: str, event: Any, depth: int) -> Any:
+        """The value under a key or an index."""
+        self._path.append(name)
+        value = self.build(event, depth - 1)
+        self._path.pop()
+        return value
 
     def _key(self, event: Any) -> str:
         if not isinstance(event, yaml.ScalarEvent):
@@ -237,7 +248,8 @@ class _Builder:
 
     def _refuse_depth(self, event: yaml.Event, left: int) -> None:
         if left <= 0:
-            raise self._error(event, f"is nested deeper than {DEPTH_MAX} levels")
+            where = ".".join(self._path[:PATH_SHOWN]).replace(".[", "[")
+            raise self._error(event, f"{where}…: must not be nested deeper than {bounds.DEPTH_MAX} levels")
 
     def _until(self, end: type[yaml.Event]) -> Iterator[Any]:
         while not isinstance(event := next(self._events), end):

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 import pytest_asyncio
 
@@ -12,6 +13,7 @@ from local.binaries import Assets
 from local.cluster import Cluster
 from service.kube.errors import Invalid, NotFound
 from service.kube.resource import SCHEDULED_MACHINES
+from service.kube.transport import Request
 from tests.integration.gate import OURSELVES, Gate, gate
 from tests.webhooks.reviews import machine
 
@@ -106,6 +108,19 @@ async def test_kinds_that_reach_further_than_a_machine_are_refused_by_the_webhoo
         given["spec"][part]["kind"] = kind
         refused = await door.kubectl("create", "--dry-run=server", "-f", "-", stdin=given)
         assert f'spec.{part}.kind: Invalid value: "{kind}": kind is not allowed here; allowed: *' in refused.stderr
+
+
+async def test_an_object_deeper_than_our_decoder_reads_is_refused_at_its_path(door: Gate, name: str):
+    given = named(name)
+    given["spec"]["infrastructureSpec"]["spec"] = "@"
+    body = orjson.dumps(given).replace(b'"@"', b'{"a":' * 3000 + b"1" + b"}" * 3000)
+    path = f"{SCHEDULED_MACHINES.collection(door.namespace)}?dryRun=All"
+    headers = {"Content-Type": "application/json"}
+    with pytest.raises(Invalid) as refused:
+        await door.client.transport.call(Request("create", "POST", path, SCHEDULED_MACHINES.plural, body, headers))
+    (cause,) = refused.value.causes
+    assert cause.field == "spec.infrastructureSpec.spec"
+    assert "must not be nested deeper than 100 levels" in cause.message
 
 
 async def test_what_is_merely_missing_is_refused_too(door: Gate, name: str):

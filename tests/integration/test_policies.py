@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from crds import names
+from crds.bounds import DEPTH_MAX
 from crds.generate import POLICIES as FOLDER
 from crds.generate import ROOT
 from crds.rules import check
@@ -19,6 +20,7 @@ from service.kube.client import Client
 from service.kube.errors import Invalid
 from service.kube.resource import SCHEDULED_MACHINES
 from tests.corpus import base, load
+from tests.crds.machines import nested
 from tests.integration.api_door import admits, moved, served
 from tests.integration.policy_door import POLICIES, applied, documents, in_force, refusal, without_cel
 from tests.integration.test_corpus_apiserver import share_by_rule, webhooks_everywhere
@@ -189,6 +191,30 @@ async def test_too_many_annotations_in_bytes_are_refused(client: Client, namespa
     async with applied(client, documents(*FILES), namespace):
         await ready(client, namespace)
         assert "must be at most 262144 bytes together" in await refusal(client, manifest, namespace)
+
+
+async def test_provider_specs_nested_too_deeply_are_refused(client: Client, namespace: str) -> None:
+    """The CRD knows nothing of these fields; the API server stores ten thousand levels of them."""
+    manifest = base()
+    async with applied(client, documents(*FILES), namespace):
+        await ready(client, namespace)
+        for part in ("bootstrapSpec", "infrastructureSpec"):
+            manifest["spec"][part]["spec"] = {"a": [nested(DEPTH_MAX - 1)]}
+            said = await until(lambda: refusal(client, manifest, namespace))
+            assert f"spec.{part}.spec: must not be nested deeper than {DEPTH_MAX} levels" in said
+            manifest["spec"][part]["spec"] = {"a": [nested(DEPTH_MAX - 2)] * 10, "b": [[], {}, None, 1, "[" * 200]}
+            assert await refusal(client, manifest, namespace) == ""
+
+
+async def test_an_object_stored_too_deep_can_be_edited_elsewhere_and_mended(client: Client, namespace: str) -> None:
+    old, manifest = Stored(client, namespace), base()
+    manifest["spec"]["bootstrapSpec"]["spec"] = nested(2 * DEPTH_MAX)
+    await old.create(manifest)
+    async with applied(client, documents(*FILES), namespace):
+        await ready(client, namespace)
+        await until(lambda: old.refused({"spec": {"bootstrapSpec": {"spec": {"b": 1}}}}))
+        await old.patch({"spec": {"priority": 7}})
+        await old.patch({"spec": {"bootstrapSpec": {"spec": {"more": None}}}})
 
 
 async def test_the_api_server_finds_nothing_odd_in_the_expressions(client: Client, namespace: str) -> None:

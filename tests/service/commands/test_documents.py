@@ -107,6 +107,11 @@ def test_deep_nesting_is_refused(tmp_path, nest):
     assert problem(tmp_path, nest)
 
 
+def test_what_is_nested_too_deeply_is_named_by_its_path_and_the_limit(tmp_path):
+    found = problem(tmp_path, "spec:\n  bootstrapSpec:\n    spec: " + "[{a: " * 250 + "1" + "}]" * 250)
+    assert ":3: spec.bootstrapSpec.spec[0].a…: must not be nested deeper than 100 levels" in found
+
+
 def test_nesting_within_the_limit_is_read(tmp_path):
     assert contents(tmp_path, "[" * (DEPTH_MAX - 1) + "]" * (DEPTH_MAX - 1))
 
