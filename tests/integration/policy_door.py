@@ -98,12 +98,12 @@ async def without_cel(client: Client) -> AsyncIterator[None]:
     """The CRD as an older release might have left it: with types and patterns, but without a single rule."""
     refused = base()
     refused["spec"]["infrastructureSpec"]["apiVersion"] = "example.com/v1"
-    await _install(client, _stripped(crd()))
+    await install(client, _stripped(crd()))
     await until(lambda: _admitted(client, refused))
     try:
         yield
     finally:
-        await _install(client, crd())
+        await install(client, crd())
         await until(lambda: refusal(client, refused, "default"))
 
 
@@ -111,7 +111,7 @@ async def _admitted(client: Client, manifest: Raw) -> bool:
     return not await refusal(client, manifest, "default")
 
 
-async def _install(client: Client, definition: Raw) -> None:
+async def install(client: Client, definition: Raw) -> None:
     name = definition["metadata"]["name"]
     await client.patch(CUSTOM_RESOURCE_DEFINITIONS, name, definition, kind=PatchKind.APPLY, force=True)
 

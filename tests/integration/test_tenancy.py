@@ -14,8 +14,8 @@ from service.kube.client import Client, PatchKind
 from service.kube.errors import Forbidden
 from service.kube.resource import CONFIG_MAPS, NAMESPACES, SCHEDULED_MACHINES
 from tests.corpus import base
-from tests.integration.api_door import moved, served
-from tests.integration.policy_door import KINDS, POLICIES, in_force, refusal
+from tests.integration.api_door import crd, moved, served
+from tests.integration.policy_door import KINDS, POLICIES, in_force, install, refusal
 from tests.waiting import until
 
 Raw = dict[str, Any]
@@ -91,7 +91,7 @@ async def test_the_worked_example_does_what_its_page_says(client: Client) -> Non
         await apply(client, each)
     good = yaml.safe_load(allowed)
     cases = [(merged(good, yaml.safe_load(change)), said) for (_, change), (_, said) in pairs(changes)]
-    assert len(cases) == 4
+    assert len(cases) == 5
     await in_force(client, cases[0][0], "team-a")
 
     assert await refusal(client, good, "team-a") == ""
@@ -120,6 +120,50 @@ async def test_the_rules_as_shipped_let_an_ordinary_machine_in_and_nothing_that_
         assert f"bootstrapSpec.{field}" in await tenant.refused(machine(bootstrap={field: []}))
     for field in ("pool", "provisionJob", "cleanUpCommands", "providerID", "workingDir"):
         assert f"infrastructureSpec.{field}" in await tenant.refused(machine(infrastructure={field: "x"}))
+
+
+SHELL = (
+    *("v1; reboot", "v1 x", "v1\n", "v1\treboot", "$(id)", "`id`", "v1|sh", "v1&", "v1'", 'v1"', "v1>a", "v1\\", "-v"),
+    *("v1(x)", "v1{a,b}", "v1*", "~root", "v1#", "v1!"),
+)
+ODD = (
+    *({"version": {"a": "v1;x"}}, {"version": {"a;b": "v1"}}, {"version": ["v1", "$x"]}, {"version": [[{"a": "x y"}]]}),
+    *({"version": [[[["v1"]]]]}, {"version": True}, {"version": {f"k{n}": "v1" for n in range(101)}}),
+    *({"preInstalledK0s": "yes"}, {"useSystemHostname": "true;id"}, {"useSystemHostname": 1}),
+)
+
+
+async def test_the_rules_as_shipped_bound_values_that_would_reach_a_shell(tenant: Tenant) -> None:
+    bad = [machine(bootstrap={"version": text}) for text in SHELL]
+    bad += [machine(infrastructure={"user": text}) for text in (*SHELL, "a b", "a;b", "a$b", "-oProxyCommand=x", 7)]
+    bad += [machine(infrastructure={"port": text}) for text in ("22;id", "22 ", -1, 2.5, [22, "x"])]
+    bad += [machine(infrastructure={"sshKeyRef": {"name": text}}) for text in (*SHELL, "../a")]
+    bad += [machine(bootstrap=payload) for payload in ODD]
+    said = [await tenant.refused(each) for each in bad]
+    wrong = [each["spec"] for each, words in zip(bad, said, strict=True) if "values not allowed in this" not in words]
+    assert not wrong
+    fine = machine(infrastructure={"port": "22", "sshKeyRef": {"name": "rack-key"}, "useSudo": True})
+    fine["spec"]["bootstrapSpec"]["spec"] |= {"version": None, "useSystemHostname": False}
+    assert await tenant.refused(fine) == ""
+
+
+async def test_a_spec_of_countless_fields_is_refused_at_once(tenant: Tenant) -> None:
+    assert "more than 100 fields" in await tenant.refused(machine(bootstrap={f"f{n}": 1 for n in range(5000)}))
+
+
+async def test_what_the_machine_itself_gets_is_bounded_as_soon_as_the_crd_has_it(tenant: Tenant) -> None:
+    definition = crd()
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    more = {"version": {"type": "string"}, "failureDomain": {"type": "string"}}
+    spec["machineTemplate"]["properties"] |= more
+    await install(tenant.client, definition)
+    for field in more:
+        manifest = base()
+        manifest["spec"]["machineTemplate"] = {field: "1$(id)"}
+        await until(lambda manifest=manifest, field=field: _says(tenant, manifest, f"machineTemplate.{field}"))
+        manifest["spec"]["machineTemplate"] = {field: "1.30.0"}
+        assert await tenant.refused(manifest) == ""
+    await install(tenant.client, crd())
 
 
 OUTSIDE = (
@@ -161,6 +205,9 @@ async def test_a_stored_object_can_be_edited_but_for_what_providers_get(client: 
 MISTAKES = (
     ({"allowedAdresses": "192.0.2.0/24"}, "has an unknown setting"),
     ({"allowedAddresses": "192.0.2.0/24 192.0.2.300/24"}, "has address ranges that are none: 192.0.2.300/24"),
+    ({"fieldPatterns": "*=x\nversion=v1"}, "has a pattern that is none"),
+    ({"fieldPatterns": "*"}, "has a pattern that is none"),
+    ({"fieldPatterns": "bootstrapSpec.version=(v"}, "error parsing regexp"),
     ({"forbiddenFields": "cloudInit"}, "names a field wrongly"),
     ({"forbiddenFields": "bootstrap.cloudInit"}, "names a field wrongly"),
     ({"addressFields": "infrastructureSpec.a.b.c"}, "names a field wrongly"),
