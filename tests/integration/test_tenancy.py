@@ -11,7 +11,7 @@ import yaml
 from crds.generate import ROOT
 from local.cluster import Cluster
 from service.kube.client import Client, PatchKind
-from service.kube.errors import Forbidden
+from service.kube.errors import Denied
 from service.kube.resource import CONFIG_MAPS, NAMESPACES, SCHEDULED_MACHINES
 from tests.corpus import base
 from tests.integration.api_door import crd, moved, served
@@ -193,11 +193,11 @@ async def test_a_stored_object_can_be_edited_but_for_what_providers_get(client: 
 
     await patch({"spec": {"priority": 9, "schedule": {"enabled": False}}, "metadata": {"finalizers": ["a.example/b"]}})
     await patch({"status": {"phase": "Active"}}, subresource="status")
-    with pytest.raises(Forbidden):
+    with pytest.raises(Denied):
         await patch({"spec": {"infrastructureSpec": {"spec": {"address": "192.0.2.11"}}}})
     await patch({"spec": {"bootstrapSpec": {"spec": {"cloudInit": None}}}})
     await client.delete(SCHEDULED_MACHINES, name, namespace=namespace)
-    with pytest.raises(Forbidden):
+    with pytest.raises(Denied):
         await patch({"spec": {"bootstrapSpec": {"spec": {"cloudInit": "y"}}}})
     await patch({"metadata": {"finalizers": None}})
 
