@@ -104,7 +104,7 @@ class Controller:
             self._drain_rule_changed,
         )
         discovery = Discovery(client, contract=forced)
-        self.watches = Watches(client, discovery, hooks, settings.namespaces)
+        self.watches = Watches(client, discovery, hooks, settings.namespaces, shards=self.fence.count)
         self._scopes = Scopes(discovery, settings.policy, shared.cluster_scoped)
         self.workloads = Workloads(client, guard=self.fence.check, observer=_count_call)
         self.observer = Observer(

@@ -14,7 +14,7 @@ from service.fence import Fence
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.runtime.queue import Queue
-from service.sharding import Shard, shard_number
+from service.sharding import SHARD, Shard
 
 
 class OwnQueue(Queue):
@@ -31,7 +31,10 @@ class OwnQueue(Queue):
 
 
 class Ownership:
-    """Which of all objects are in our care. `forget` is told which of them is not any more."""
+    """Which of all objects are in our care. `forget` is told which of them is not any more.
+
+    `everything` has the index `SHARD`, made for as many shards as the fence has.
+    """
 
     def __init__(self, fence: Fence, queue: OwnQueue, everything: Informer, forget: Callable[[Key], None]) -> None:
         self._fence = fence
@@ -62,12 +65,11 @@ class Ownership:
             if not self._fence.owns(key):
                 self._let_go(key)
 
-    def _members(self, shard: Shard) -> list[Key]:
-        number, count = shard.number, shard.count
-        return [key for key in self._everything if shard_number(key.namespace, key.name, count) == number]
+    def _members(self, shard: Shard) -> frozenset[Key]:
+        return self._everything.keys_by(SHARD, str(shard.number))
 
     def _count(self, shard: Shard) -> int:
-        return len(self._members(shard)) if self._fence.holds(shard) else 0
+        return self._everything.count_by(SHARD, str(shard.number)) if self._fence.holds(shard) else 0
 
     def _let_go(self, key: Key) -> None:
         self._queue.discard(key)

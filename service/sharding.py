@@ -1,14 +1,16 @@
 """Which shard an object belongs to, and when a replica should try to get a shard: pure, so that all replicas agree."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 _LEASE: Final = re.compile(r"5spot-shard-(0|[1-9][0-9]{0,3})-of-([1-9][0-9]{0,3})")
 _REMEMBERED: Final = 1 << 17
+SHARD: Final = "shard"
+"""The index by which a cache finds and counts the objects of a shard."""
 DELETED: Final = 0
 """The version of a Lease that somebody deleted."""
 
@@ -51,6 +53,16 @@ def _highest(namespace: str, name: str, count: int) -> int:
 
 def _score(number: int, key: bytes) -> bytes:
     return blake2b(key, digest_size=8, salt=number.to_bytes(4)).digest()
+
+
+def shard_index(count: int) -> Callable[[dict[str, Any]], Iterable[str]]:
+    """Tells a cache the shard number of an object, so that neither a scrape nor a takeover walks over all objects."""
+
+    def terms(raw: dict[str, Any]) -> Iterable[str]:
+        metadata = raw["metadata"]
+        yield str(shard_number(metadata["namespace"], metadata["name"], count))
+
+    return terms
 
 
 @dataclass(frozen=True, slots=True)

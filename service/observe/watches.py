@@ -20,6 +20,7 @@ from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINE
 from service.runtime.cache import Change, Object
 from service.runtime.informer import Informer
 from service.runtime.tasks import start
+from service.sharding import SHARD, shard_index
 
 SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
@@ -71,7 +72,9 @@ class Capi:
 class Watches:
     """The caches that observation reads. Only children with our label are watched: there may be many other Machines."""
 
-    def __init__(self, client: Client, discovery: Discovery, hooks: Hooks, namespaces: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, client: Client, discovery: Discovery, hooks: Hooks, namespaces: tuple[str, ...] = (), *, shards: int = 1
+    ) -> None:
         self._client = client
         self._hooks = hooks
         self._discovery = discovery
@@ -81,7 +84,7 @@ class Watches:
         self._capi_tasks: list[asyncio.Task[None]] = []
         self._found: Found | None = None
         self.capi: Capi | None = None
-        self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=INDEXES)
+        self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=INDEXES | {SHARD: shard_index(shards)})
         self._definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
 
     async def start(self, group: asyncio.TaskGroup) -> None:

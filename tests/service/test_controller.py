@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import prometheus_client
 import pytest
 
 from service import metrics
@@ -14,7 +15,8 @@ from service.fence import Fence, NotOursError
 from service.kube.client import Client
 from service.kube.errors import Unavailable
 from service.observe.watches import Capi
-from service.runtime.cache import Change, Happening
+from service.runtime.cache import Cache, Change, Happening
+from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.settings import Settings
 from service.sharding import Shard, shard_number
@@ -62,6 +64,18 @@ def shown(name: str, **labels: str) -> float | None:
 def test_it_tells_the_time_that_schedules_live_by_and_how_far_its_clock_is_ahead(controller):
     controller._shared.client.transport.skew_seconds = 3.5
     assert (shown("clock_time_seconds"), shown("clock_skew_seconds")) == (MORNING.timestamp(), 3.5)
+
+
+def test_a_scrape_costs_no_walk_over_the_objects(controller, monkeypatch):
+    hears_of(controller, *KEYS, phase="Active")
+    walks = []
+    for name in ("__iter__", "get", "keys_by"):
+        monkeypatch.setattr(Informer, name, lambda *_, name=name: walks.append(name) or ())
+        monkeypatch.setattr(Cache, name, lambda *_, name=name: walks.append(name) or ())
+    page = prometheus_client.generate_latest(metrics.REGISTRY).decode()
+    assert f'fivespot_shard_objects{{shard="0-of-2"}} {len(OURS)}.0' in page
+    assert 'fivespot_scheduledmachines{phase="Active"} 20.0' in page
+    assert walks == []
 
 
 def test_it_counts_objects_by_phase_whoever_serves_them(controller):

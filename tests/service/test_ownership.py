@@ -11,7 +11,7 @@ from service.kube.resource import SCHEDULED_MACHINES
 from service.ownership import Ownership, OwnQueue
 from service.runtime.informer import Informer
 from service.runtime.key import Key
-from service.sharding import Shard, shard_number
+from service.sharding import SHARD, Shard, shard_index, shard_number
 from tests.service.decide.builders import MORNING
 
 FIRST = Shard(0, 2)
@@ -25,7 +25,8 @@ class Care:
     def __init__(self):
         self.fence = Fence(2, lambda: 0.0)
         self.queue = OwnQueue(ManualClock(MORNING), self.fence.owns)
-        everything = Informer(Client.from_inline("https://127.0.0.1:1", token="t"), SCHEDULED_MACHINES)
+        nowhere, indexes = Client.from_inline("https://127.0.0.1:1", token="t"), {SHARD: shard_index(2)}
+        everything = Informer(nowhere, SCHEDULED_MACHINES, indexes=indexes)
         for key in KEYS:
             metadata = {"namespace": key.namespace, "name": key.name, "uid": key.name, "resourceVersion": "1"}
             everything.absorb({"metadata": metadata})
