@@ -32,11 +32,12 @@ from service.kube.transport import Call
 from service.kube.workload import Workloads
 from service.leases import Leases, Listener
 from service.observe.freshness import DOUBT_SECONDS
+from service.observe.indexes import READY
 from service.observe.observer import Observer
 from service.observe.scopes import Scopes
 from service.observe.strangers import Strangers, asks_back
 from service.observe.warmth import Warmth
-from service.observe.watches import READY, Hooks, Watches
+from service.observe.watches import Hooks, Watches
 from service.ownership import Ownership, OwnQueue
 from service.reach import Reach
 from service.reconciler import Reconciler, TroubleError
@@ -142,6 +143,7 @@ class Controller:
                 self.watches.listen_to_definitions(self._definitions_changed)
                 group.create_task(self._follow_capi(), name="find Cluster API")
                 group.create_task(self._scopes.run(), name="scopes of kinds")
+                group.create_task(self.watches.sweep_for_ever(), name="watches that nobody needs")
                 group.create_task(self.workloads.run(), name="workload clusters")
                 group.create_task(self._warmth.run(), name="caches for others")
                 group.create_task(self.events.run(), name="events")
@@ -209,6 +211,7 @@ class Controller:
         self.workloads.on_state = self._workload_changed
         self.workloads.on_restart = _count_restart
         self.workloads.on_defect = _count_defect
+        self.watches.on_ended = self._warmth.forget
         self.observer.on_agent = self.queue.add
         self.observer.on_claim = self._wake_rivals
         self.observer.on_neighbour = self.queue.add
@@ -219,6 +222,7 @@ class Controller:
         self._shared.client.observe_calls(self._called)
         self.queue.on_taken = metrics.QUEUE_LATENCY.observe
         metrics.QUEUE_DEPTH.set_function(lambda: self.queue.depth)
+        metrics.KINDS_WATCHED.set_function(lambda: self.watches.kinds_watched)
         metrics.CLOCK_TIME.set_function(lambda: self._shared.clock.now().timestamp())
         metrics.CLOCK_SKEW.set_function(lambda: self._shared.client.skew_seconds or 0.0)
         for phase in Phase:

@@ -204,6 +204,12 @@ WATCH_OBJECTS_UNREADABLE: Final = Counter(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
+KINDS_WATCHED: Final = Gauge(
+    "kinds_watched",
+    "Providers' kinds that are watched; a kind that is not served any more, or that no object names, is not.",
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
 API_REQUESTS: Final = Counter(
     "api_requests",
     "Requests to API servers, by verb, resource and HTTP status (0: no answer; other: one that HTTP does not know).",

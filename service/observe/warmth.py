@@ -8,6 +8,7 @@ import structlog
 
 from crds.providers import BOOTSTRAP, INFRASTRUCTURE, ProviderPolicy
 from service.kube.errors import KubeError
+from service.kube.resource import Resource
 from service.observe.watches import Watches
 
 MOST_KINDS: Final = 64
@@ -31,6 +32,10 @@ class Warmth:
             if len(self._known) < MOST_KINDS:
                 self._known.add(kind)
                 self._cold.put_nowait(kind)
+
+    def forget(self, resource: Resource) -> None:
+        """The kind is not watched any more: the next ScheduledMachine that names it has it watched again."""
+        self._known.discard((resource.api_version, resource.kind))
 
     async def run(self) -> None:
         """Opens caches until cancelled. What cannot be watched now is opened by the first who needs it."""

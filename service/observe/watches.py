@@ -1,4 +1,4 @@
-"""Everything that is watched in the management cluster, opened as needed, and kept for as long as the process lives."""
+"""Everything that is watched in the management cluster. Providers' kinds are watched while they are served and needed."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -10,21 +10,20 @@ import orjson
 import structlog
 
 from crds import names
-from service.decide import readiness
 from service.decide.world import Contract
 from service.kube.client import Client
 from service.kube.discovery import Capi as Found
 from service.kube.discovery import Discovery
 from service.kube.errors import KubeError, NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
-from service.runtime.cache import Change, Object
+from service.observe.indexes import INDEXES, kind_term
+from service.runtime.cache import UNTOLD, Change, Happening, Object
 from service.runtime.informer import Informer
 from service.runtime.tasks import start
 from service.sharding import SHARD, shard_index
 
 SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
-READY = "Ready"
 
 DOWN_SECONDS = 300.0
 """Without a watch for so long, a replica knows too little of what happens to be given work."""
@@ -33,6 +32,9 @@ DRAIN_RULE_BYTES = 64 * 1024
 
 FAILURES_THAT_LAST = 3
 """A kind that the API server answers for, but has failed to list so often, is broken until somebody mends it."""
+
+SWEEP_SECONDS = 300.0
+"""How often the watches of providers' kinds are compared with what ScheduledMachines name; a comparison in memory."""
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +83,11 @@ class Watches:
         self._namespaces = namespaces
         self._group: asyncio.TaskGroup | None = None
         self._kinds: dict[Resource, Informer] = {}
+        self._kind_tasks: dict[Resource, asyncio.Task[None]] = {}
+        self._unneeded: set[Resource] = set()
+        """Kinds that the last sweep found unneeded."""
+        self.on_ended: Callable[[Resource], None] = lambda _resource: None
+        """Told of a provider's kind that is not watched any more."""
         self._capi_tasks: list[asyncio.Task[None]] = []
         self._found: Found | None = None
         self.capi: Capi | None = None
@@ -187,9 +194,7 @@ class Watches:
             return None
         informer = self._kinds.get(resource)
         if informer is None:
-            informer = self._informer(resource, self._hooks.child, labels=names.LABEL_OWNER)
-            self._kinds[resource] = informer
-            self._run(informer)
+            informer = self._open(resource)
         if not informer.is_synced and informer.error is None:  # what is known to fail, nobody need wait for
             with suppress(Unavailable):
                 await informer.synced(within=SYNC_SECONDS)
@@ -199,6 +204,54 @@ class Watches:
         if isinstance(error, Unavailable) and error.status and informer.failures >= FAILURES_THAT_LAST:
             raise NotListedError(error.message, status=error.status) from error
         raise error
+
+    def _open(self, resource: Resource) -> Informer:
+        informer = self._informer(resource, self._hooks.child, labels=names.LABEL_OWNER)
+        informer.on_restart(lambda reason: self._kind_failed(informer, reason))
+        self._kinds[resource] = informer
+        self._kind_tasks[resource] = self._run(informer)
+        return informer
+
+    @property
+    def kinds_watched(self) -> int:
+        """How many providers' kinds are watched."""
+        return len(self._kinds)
+
+    async def sweep_for_ever(self) -> None:
+        """Ends watches that no ScheduledMachine needs, until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Ends the watch of every provider's kind that was needed neither now nor at the last sweep."""
+        unneeded = {resource for resource, informer in self._kinds.items() if not self._needed(resource, informer)}
+        for resource in unneeded & self._unneeded:
+            self._end(resource, "no ScheduledMachine names this kind")
+        self._unneeded = unneeded
+
+    def _needed(self, resource: Resource, informer: Informer) -> bool:
+        named = self.scheduled.count_by("kind", kind_term(resource.api_version, resource.kind))
+        return named > 0 or len(informer) > 0
+
+    def _kind_failed(self, informer: Informer, reason: str) -> None:
+        self._hooks.restart(informer.resource.plural, reason)
+        if reason == NotFound.__name__ and informer.failures >= FAILURES_THAT_LAST:
+            self._discovery.forget(informer.resource.group)
+            self._end(informer.resource, "the API server does not serve this kind any more")
+
+    def _end(self, resource: Resource, why: str) -> None:
+        """Ends a watch and drops its cache; the next pass that needs the kind opens both again."""
+        informer = self._kinds.pop(resource, None)
+        if informer is None:
+            return
+        log.info("watch ended", kind=resource.label, why=why)
+        self._kind_tasks.pop(resource).cancel()
+        self.on_ended(resource)
+        for key in informer:
+            raw = informer.get(key)
+            if raw is not None:
+                self._hooks.child(Change(Happening.CHANGED, key, raw, UNTOLD))
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
         """The resource behind a kind that can be a machine's own."""
@@ -233,6 +286,9 @@ class Watches:
 
     def _definition_changed(self, change: Change) -> None:
         self._discovery.crd_changed(change.key.name)
+        if change.happening is Happening.DELETED:
+            for resource in [each for each in self._kinds if each.label == change.key.name]:
+                self._end(resource, "its CustomResourceDefinition was deleted")
 
 
 def _slim_cluster(raw: Object) -> Object:
@@ -260,32 +316,3 @@ def _is_small(spec: Any) -> bool:
 
 def _namespace_terms(raw: Object) -> Iterable[str]:
     yield raw["metadata"]["namespace"]
-
-
-def _cluster_terms(raw: Object) -> Iterable[str]:
-    spec = raw.get("spec")
-    name = spec.get("clusterName") if isinstance(spec, dict) else None
-    if isinstance(name, str):
-        yield name
-
-
-def _phase_terms(raw: Object) -> Iterable[str]:
-    status = raw.get("status")
-    phase = status.get("phase") if isinstance(status, dict) else None
-    yield phase if isinstance(phase, str) else "Pending"
-
-
-def _ready_terms(raw: Object) -> Iterable[str]:
-    """`READY`, or `NotReadyInTime`: what is counted."""
-    status = raw.get("status")
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    for condition in conditions if isinstance(conditions, list) else ():
-        if not isinstance(condition, dict) or condition.get("type") != READY:
-            continue
-        if condition.get("status") == "True":
-            yield READY
-        elif condition.get("reason") == readiness.REASON:
-            yield readiness.REASON
-
-
-INDEXES = {"cluster": _cluster_terms, "phase": _phase_terms, "ready": _ready_terms}

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
@@ -17,7 +17,7 @@ import structlog
 
 from service.kube.client import IDLE_SECONDS, Client, Page
 from service.kube.decode import WatchEvent
-from service.kube.errors import Expired, KubeError, NotFound, Unavailable, Unreadable
+from service.kube.errors import Expired, Forbidden, KubeError, NotFound, Unavailable, Unreadable
 from service.kube.pace import Pace
 from service.kube.resource import Resource
 from service.runtime.backoff import Backoff
@@ -32,6 +32,8 @@ PAGE = 500
 # A list older than what we know comes from a lagging server; one that stays old, from a restored backup.
 STALE_LISTS_BEFORE_BELIEVING = 4
 _STEADY_SECONDS = 5.0
+_REFUSED_FACTOR = 6
+"""So many times longer is the longest pause after an answer that only a person changes, such as by a role."""
 
 
 class Source(Protocol):
@@ -119,6 +121,7 @@ class Reflector:
         self._source = source
         self._cache = cache
         self._backoff = backoff or Backoff(base=1.0, cap=10.0, jitter=0.5)
+        self._refused = replace(self._backoff, cap=_REFUSED_FACTOR * self._backoff.cap)
         # Reflectors that share a lock list one after the other, which keeps memory and load flat after an outage.
         self._relisting = relisting or nullcontext()
         self._position: int | None = None
@@ -174,7 +177,8 @@ class Reflector:
         expired_again, self._expired = self._expired, isinstance(error, Expired)
         if self._expired and (self.failures == 1 or not expired_again):
             return 0.0  # nothing is wrong with the server, any more: list again at once
-        pause = self._backoff.seconds(self.failures, random.random())  # noqa: S311 - spreads load
+        backoff = self._refused if isinstance(error, Forbidden | NotFound) else self._backoff
+        pause = backoff.seconds(self.failures, random.random())  # noqa: S311 - spreads load
         return max(pause, error.retry_after or 0.0)
 
     def start_over(self) -> None:

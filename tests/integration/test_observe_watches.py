@@ -113,6 +113,30 @@ async def test_a_kind_that_is_not_namespaced_can_be_no_machines_own(client, name
         await until(lambda: refused(watches, gadgets))
 
 
+async def test_a_kind_whose_definition_is_deleted_costs_no_request_until_it_is_installed_again(
+    client, namespace, gadgets
+):
+    async with watching(client, namespace) as (watches, heard):
+        await apply(client, definition(gadgets))
+        await until(lambda: served(watches, gadgets))
+        body = {**gadgets.envelope(), "metadata": {"name": "ours", "labels": {names.LABEL_OWNER: "desk"}}}
+        await client.create(gadgets, body, namespace=namespace)
+        await until(lambda: heard.children)
+        await client.delete(CUSTOM_RESOURCE_DEFINITIONS, gadgets.label)
+        await until(lambda: watches.kinds_watched == 0)
+        assert heard.children[-1].key == Key(namespace, "ours")
+
+        calls = []
+        client.observe_calls(calls.append)
+        await asyncio.sleep(3)  # longer than a broken watch waits before it lists again
+        assert [call for call in calls if call.resource == gadgets.plural] == []
+        client.observe_calls(None)
+
+        await apply(client, definition(gadgets))
+        await until(lambda: served(watches, gadgets))
+        assert watches.kinds_watched == 1
+
+
 async def served(watches, resource):
     try:
         return await watches.kind(resource.api_version, resource.kind) is not None

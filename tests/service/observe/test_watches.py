@@ -7,11 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from service.decide.world import Contract
+from service.kube.client import Client
 from service.kube.discovery import Capi as Found
 from service.kube.errors import Forbidden, NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe import watches as module
 from service.observe.watches import Hooks, NotListedError, Watches
+from service.runtime.cache import Change, Happening
+from service.runtime.key import Key
 from tests.waiting import until
 
 
@@ -180,3 +183,91 @@ async def test_a_watch_that_has_not_been_live_for_long_is_named(kind):
         )
         watched[kind].error = NotFound("no such kind")
         assert watches.not_live is None, "a kind that is not installed is nobody's outage"
+
+
+# Watches that end
+
+
+class Kind:
+    """The watch of a provider's kind, and the keys that its cache holds."""
+
+    def __init__(self, resource, *keys, failures=0):
+        self.resource, self.keys, self.failures = resource, keys, failures
+
+    def __iter__(self):
+        return iter(self.keys)
+
+    def __len__(self):
+        return len(self.keys)
+
+    def get(self, key):
+        return {"metadata": {"name": key.name}}
+
+
+class Ending:
+    """One kind that is watched, and what is heard of it."""
+
+    def __init__(self, *keys, failures=0):
+        self.woken, self.ended, self.forgotten = [], [], []
+        discovery = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
+        client = Client.from_inline("https://127.0.0.1:1", token="t")
+        hooks = Hooks(lambda _: None, lambda _: None, lambda change: self.woken.append(change.key), lambda *_: None)
+        self.watches = Watches(client, discovery, hooks)
+        self.watches.on_ended = self.ended.append
+        self.informer = Kind(GADGETS, *keys, failures=failures)
+        self.task = asyncio.get_running_loop().create_task(asyncio.Event().wait())
+        self.watches._kinds[GADGETS], self.watches._kind_tasks[GADGETS] = self.informer, self.task
+
+    def names(self, kind):
+        metadata = {"namespace": "team", "name": "desk", "uid": "u", "resourceVersion": "1"}
+        raw = {"metadata": metadata, "spec": {"bootstrapSpec": {"apiVersion": "example.com/v2", "kind": kind}}}
+        self.watches.scheduled.absorb(raw)
+
+    async def is_over(self):
+        await asyncio.sleep(0)
+        return self.ended == [GADGETS] and self.watches.kinds_watched == 0 and self.task.cancelled()
+
+
+async def test_a_kind_that_no_object_names_is_not_watched_after_two_sweeps():
+    ending = Ending()
+    ending.watches.sweep()
+    assert not await ending.is_over()
+    ending.watches.sweep()
+    assert await ending.is_over()
+
+
+async def test_a_kind_that_an_object_names_in_any_version_stays_watched():
+    ending = Ending()
+    ending.watches.sweep()
+    ending.names("Gadget")
+    ending.watches.sweep()
+    ending.watches.sweep()
+    assert ending.watches.kinds_watched == 1
+    ending.task.cancel()
+
+
+async def test_a_kind_of_which_an_object_of_ours_is_left_stays_watched():
+    ending = Ending(Key("team", "desk-infra"))
+    ending.watches.sweep()
+    ending.watches.sweep()
+    assert ending.watches.kinds_watched == 1
+    ending.task.cancel()
+
+
+async def test_a_kind_whose_definition_is_deleted_is_not_watched_and_those_who_used_it_look_again():
+    ending = Ending(Key("team", "desk-infra"))
+    gone = Change(Happening.DELETED, Key("", GADGETS.label), {}, 1)
+    ending.watches._definition_changed(gone)
+    assert await ending.is_over()
+    assert ending.woken == [Key("team", "desk-infra")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "failures", "over"), [("NotFound", 3, True), ("NotFound", 2, False), ("Forbidden", 9, False)]
+)
+async def test_a_kind_that_is_not_served_any_more_is_not_listed_for_ever(reason, failures, over):
+    ending = Ending(failures=failures)
+    ending.watches._kind_failed(ending.informer, reason)
+    assert await ending.is_over() is over
+    assert ending.forgotten == ([GADGETS.group] if over else [])
+    ending.task.cancel()

@@ -7,7 +7,7 @@ import pytest
 
 from service.kube.client import Page
 from service.kube.decode import WatchEvent
-from service.kube.errors import Cause, Expired, NotFound, Unavailable
+from service.kube.errors import Cause, Expired, Forbidden, NotFound, Unavailable
 from service.runtime import watch
 from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache
@@ -353,3 +353,10 @@ async def test_a_watch_that_never_lasts_is_down_although_it_opens_each_time(monk
     reflector.failed(Unavailable("cut"))
     now += 7.0
     assert reflector.down_seconds() == 7.0
+
+
+@pytest.mark.parametrize(("error", "longest"), [(Unavailable("away"), 10.0), (Forbidden("no role"), 60.0)])
+def test_a_server_that_refuses_is_asked_less_often_than_one_that_is_away(error, longest):
+    reflector = Reflector(Script(lists=[]), Cache())
+    pauses = [reflector.failed(error) for _ in range(20)]
+    assert longest / 2 <= max(pauses) <= longest

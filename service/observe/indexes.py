@@ -1,0 +1,59 @@
+"""By what the cache of ScheduledMachines finds and counts them; nothing in them is trusted to be well-formed."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from service.decide import readiness
+from service.runtime.cache import Object
+
+READY: Final = "Ready"
+PROVIDER_PARTS: Final = (("spec", "bootstrapSpec"), ("spec", "infrastructureSpec"))
+PROVIDER_REFS: Final = (("status", "bootstrapRef"), ("status", "infrastructureRef"))
+
+
+def kind_term(api_version: str, kind: str) -> str:
+    """A kind in any version of its group."""
+    return f"{kind}.{api_version.partition('/')[0]}"
+
+
+def _kind_terms(raw: Object) -> Iterable[str]:
+    """The providers' kinds that an object names, or that its children have."""
+    found: set[str] = set()
+    for outer, inner in (*PROVIDER_PARTS, *PROVIDER_REFS):
+        match _part(_part(raw, outer), inner):
+            case {"apiVersion": str(api_version), "kind": str(kind)}:
+                found.add(kind_term(api_version, kind))
+    return found
+
+
+def _part(raw: Any, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, dict) else None
+
+
+def _cluster_terms(raw: Object) -> Iterator[str]:
+    spec = raw.get("spec")
+    name = spec.get("clusterName") if isinstance(spec, dict) else None
+    if isinstance(name, str):
+        yield name
+
+
+def _phase_terms(raw: Object) -> Iterator[str]:
+    status = raw.get("status")
+    phase = status.get("phase") if isinstance(status, dict) else None
+    yield phase if isinstance(phase, str) else "Pending"
+
+
+def _ready_terms(raw: Object) -> Iterator[str]:
+    """`READY`, or `NotReadyInTime`: what is counted."""
+    status = raw.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    for condition in conditions if isinstance(conditions, list) else ():
+        if not isinstance(condition, dict) or condition.get("type") != READY:
+            continue
+        if condition.get("status") == "True":
+            yield READY
+        elif condition.get("reason") == readiness.REASON:
+            yield readiness.REASON
+
+
+INDEXES: Final = {"cluster": _cluster_terms, "phase": _phase_terms, "ready": _ready_terms, "kind": _kind_terms}
