@@ -201,6 +201,7 @@ class Controller:
             Listener(self._acquired, self._ownership.lost),
             namespace=settings.namespace,
             preferred=settings.preferred_shard,
+            watches=settings.namespaces,
             times=settings.lease_times,
         )
 

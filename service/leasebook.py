@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -39,6 +39,11 @@ class LeaseBook:
         self._watch = Informer(self._client, LEASES, namespaces=(namespace,), labels=SELECTOR)
         self._watch.listen(self._changed)
         self.on_news: Callable[[Shard], None] = lambda _shard: None
+
+    @property
+    def client(self) -> Client:
+        """The connections that are kept for Leases."""
+        return self._client
 
     async def run(self) -> None:
         """Follows the Leases until cancelled."""
@@ -172,13 +177,18 @@ class LeaseBook:
         if shard in self._sights:
             self._sights[shard] = replace(self._sights[shard], version=DELETED)
 
-    @asynccontextmanager
-    async def _in_time(self, what: str) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self._times.request):
-                yield
-        except TimeoutError:
-            raise Unavailable(f"{what}: no answer in time") from None
+    def _in_time(self, what: str) -> AbstractAsyncContextManager[None]:
+        return in_time(self._times.request, what)
+
+
+@asynccontextmanager
+async def in_time(seconds: float, what: str) -> AsyncIterator[None]:
+    """Gives up a request that has no answer after so many seconds: `Unavailable`."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Unavailable(f"{what}: no answer in time") from None
 
 
 def _sight(shard: Shard, raw: Raw, now: float) -> Sight:

@@ -17,6 +17,7 @@ from service.fence import Fence, RealTime, boottime
 from service.kube.client import Client
 from service.kube.errors import Conflict, KubeError
 from service.leasebook import LeaseBook
+from service.neighbours import Neighbours
 from service.sharding import LeaseTimes, Replica, Shard, rivals
 from service.tenure import Tenure
 
@@ -47,6 +48,7 @@ class Leases:
         *,
         namespace: str,
         preferred: int,
+        watches: tuple[str, ...] = (),
         times: LeaseTimes | None = None,
         identity: str | None = None,
         clock: RealTime = boottime,
@@ -58,6 +60,8 @@ class Leases:
         self.book = LeaseBook(client, namespace, self.times, clock)
         self.book.on_news = self._news
         self._identity = identity or new_identity()
+        self.neighbours = Neighbours(self.book.client, namespace, watches, self.times, clock, self._identity)
+        self._taking = asyncio.Lock()
         self._preferred = preferred
         self._started = clock()
         self._stopping = False
@@ -81,6 +85,7 @@ class Leases:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.book.run(), name="watch leases")
+                group.create_task(self.neighbours.run(), name="watch other releases")
                 await self._seen_all()
                 for tenure in self._tenures.values():
                     group.create_task(tenure.run(), name=f"lease {tenure.shard}")
@@ -101,6 +106,8 @@ class Leases:
         """Gives everything back, as soon as nothing is in hand any more; nothing is taken from now on."""
         self._stopping = True
         await asyncio.gather(*(tenure.give_back("stopping") for tenure in self._tenures.values()))
+        if not any(self.fence.busy(shard) for shard in self._tenures):
+            await self.neighbours.withdraw()
 
     @property
     def stopping(self) -> bool:
@@ -108,17 +115,30 @@ class Leases:
         return self._stopping
 
     def blocked_for(self) -> float:
-        """Seconds until no Lease for another number of shards can be live, as far as we have seen; 0 if none is."""
+        """Seconds until no other release, and no Lease for another number of shards, can be live; 0 if none is."""
         now = self.clock()
         others = [sight for sight in rivals(self.book, self.fence.count) if sight.live(now)]
         counts = {sight.shard.count for sight in others}
         if counts - self._warned_of:
             log.warning("waiting for replicas that run with another instance count", theirs=sorted(counts))
         self._warned_of = counts
-        return max((sight.since + sight.duration - now for sight in others), default=0.0)
+        counted = max((sight.since + sight.duration - now for sight in others), default=0.0)
+        return max(counted, self.neighbours.blocked_for())
 
     async def alone(self) -> bool:
-        """Whether nobody acts for another number of shards: asked after taking a Lease, so that one of two notices."""
+        """Whether no other release acts, nor a replica for another number of shards.
+
+        Asked after taking a Lease and announcing that, so that at least one of two that begin at once notices.
+        """
+        async with self._taking:
+            await self.neighbours.announce()
+            alone = await self._sees_no_other()
+            if not alone and not self.held:
+                await self.neighbours.withdraw()
+            return alone
+
+    async def _sees_no_other(self) -> bool:
+        await self.neighbours.look()
         await self.book.look()
         if self.blocked_for():
             return False

@@ -238,6 +238,12 @@ LEASE_TRANSITIONS: Final = Counter(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
+FOREIGN_RELEASES: Final = Gauge(
+    "foreign_releases",
+    "Other releases that act in namespaces that this one watches; while there is one, this one does not act.",
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
 CLOCK_TIME: Final = Gauge(
     "clock_time_seconds",
     "The time that schedules live by, in seconds since 1970; differs from the wall clock if it is simulated.",

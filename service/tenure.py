@@ -115,15 +115,21 @@ class Tenure:
         if not leases.fence.holds(self.shard):
             # The answer came after we had stopped acting: what was due meanwhile was let go, and is taken up again.
             self.lose("renewed too late")
+            if not await leases.alone():
+                await self._release()
+                return _jitter(leases.times.retry)
             self._acquired(sent)
         self._renewed = sent
         self._extend(sent)
+        await leases.neighbours.keep()
         return leases.times.retry
 
     def _extend(self, sent: float) -> None:
         """The others count from when they see a renewal, which is later than when it was sent."""
-        times = self._leases.times
-        self._leases.fence.extend(self.shard, sent + times.deadline, others=sent + times.duration)
+        times, neighbours = self._leases.times, self._leases.neighbours
+        until = min(sent + times.deadline, neighbours.until)
+        others = min(sent + times.duration, neighbours.others)
+        self._leases.fence.extend(self.shard, until, others=others)
 
     def lose(self, why: str) -> None:
         """Stops acting, at once."""

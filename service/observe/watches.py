@@ -1,4 +1,4 @@
-"""Everything that is watched in the management cluster. Providers' kinds are watched while they are served and needed."""
+"""Everything that is watched in the management cluster; providers' kinds only while they are served and needed."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -91,7 +91,8 @@ class Watches:
         self._capi_tasks: list[asyncio.Task[None]] = []
         self._found: Found | None = None
         self.capi: Capi | None = None
-        self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=INDEXES | {SHARD: shard_index(shards)})
+        indexes = INDEXES | {SHARD: shard_index(shards)}
+        self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=indexes)
         self._definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
 
     async def start(self, group: asyncio.TaskGroup) -> None:

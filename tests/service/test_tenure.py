@@ -1,6 +1,7 @@
 """One shard in the hands of one replica: until when it may act, and when it lets others; the server is played."""
 
 import asyncio
+import math
 from itertools import count
 
 import pytest
@@ -23,6 +24,19 @@ class Now:
 
     def __call__(self):
         return self.at
+
+
+class NoNeighbours:
+    """There is no other release; tests/service/test_neighbours.py is about those."""
+
+    until = others = math.inf
+
+    def blocked_for(self):
+        return 0.0
+
+    async def announce(self): ...
+
+    look = keep = withdraw = announce
 
 
 class Server:
@@ -121,6 +135,7 @@ async def make(now, server, told):
             )
             for verb in ("create", "patch", "delete", "get", "list"):
                 setattr(leases.book._client, verb, getattr(server, verb))
+            leases.neighbours = NoNeighbours()
             return leases, leases._tenures[SHARD]
 
         yield made
