@@ -28,6 +28,7 @@ from service.decide.lifecycle import RELEASE_AFTER
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES, Resource
+from service.leasebook import SELECTOR
 from service.runtime.cache import Change, Happening
 from service.runtime.informer import Informer
 from service.runtime.key import Key
@@ -103,7 +104,7 @@ class Soak:
 
     async def _all_served(self) -> bool:
         """Whether somebody acts for every shard: from here on, nobody may be forgotten."""
-        leases = await self.client.list(LEASES, namespace=self.crew.own)
+        leases = await self.client.list(LEASES, namespace=self.crew.own, labels=SELECTOR)
         return sum(bool(lease["spec"].get("holderIdentity")) for lease in leases) == self.crew.count
 
     # What must hold

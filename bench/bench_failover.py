@@ -20,6 +20,7 @@ from local.processes import Server
 from service.clock import SimulatedClock
 from service.kube.client import Client
 from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES
+from service.leasebook import SELECTOR
 from service.sharding import LeaseTimes
 
 MOST_SECONDS = LeaseTimes().duration + 5.0
@@ -57,7 +58,7 @@ async def one_round(client: Client, crew: Crew, replicas: list[Server], number: 
 async def evenly_held(client: Client, crew: Crew) -> None:
     """Waits until each replica has a shard of its own."""
     while True:
-        leases = await client.list(LEASES, namespace=crew.own)
+        leases = await client.list(LEASES, namespace=crew.own, labels=SELECTOR)
         holders = {lease["spec"].get("holderIdentity") for lease in leases} - {None}
         alive = all(lives(lease) for lease in leases)
         if len(leases) == len(holders) == REPLICAS and alive:

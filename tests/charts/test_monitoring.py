@@ -115,4 +115,4 @@ def test_the_dashboard_has_every_metric_of_ours_but_what_only_debugging_needs(he
         family.name for family in metrics.REGISTRY.collect()
         if family.name.startswith("fivespot_") and not family.name.startswith("fivespot_process_")
     }  # fmt: skip
-    assert ours - asked == {"fivespot_clock_time_seconds", "fivespot_schedule_evaluations"}
+    assert ours - asked == {"fivespot_clock_time_seconds", "fivespot_kinds_watched", "fivespot_schedule_evaluations"}

@@ -33,6 +33,11 @@ def environment(documents):
     return {entry["name"]: entry.get("value") for entry in container(documents)["env"]}
 
 
+def without_release_policy(documents):
+    """Without the policy that tests/charts/test_release_policy.py is about."""
+    return [each for each in documents if each["metadata"]["name"] != "5spot-release"]
+
+
 def without_labels(document):
     return {**document, "metadata": {"name": document["metadata"]["name"]}}
 
@@ -138,7 +143,7 @@ def test_the_crd_is_the_one_made_of_the_models_for_these_providers(helm, values,
 def test_the_policies_are_those_made_of_the_rules_for_these_providers(helm, values, policy):
     rendered = helm.template({"providers": values, "webhooks": {"enabled": False}})
     wanted = [document for documents in policies.manifests(policy).values() for document in documents]
-    found = [each for each in rendered if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    found = [each for each in without_release_policy(rendered) if each["kind"].startswith("ValidatingAdmissionPolicy")]
     assert sorted(found, key=str) == sorted(wanted, key=str)
 
 
@@ -294,8 +299,8 @@ def test_without_webhooks_there_are_policies_and_nothing_of_webhooks(helm, tmp_p
 
 
 def test_tenants_are_restricted_on_request_by_rules_that_live_beside_the_operator(helm):
-    assert of_kind(helm.template(), "ValidatingAdmissionPolicyBinding") == []
-    asked = helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere")
+    assert of_kind(without_release_policy(helm.template()), "ValidatingAdmissionPolicyBinding") == []
+    asked = without_release_policy(helm.template({"tenancy": {"enabled": True}}, namespace="elsewhere"))
     rules, binding = only(asked, "ConfigMap"), only(asked, "ValidatingAdmissionPolicyBinding")
     named = {"name": rules["metadata"]["name"], "namespace": "elsewhere", "parameterNotFoundAction": "Deny"}
     assert rules["metadata"]["namespace"] == "elsewhere"
@@ -363,3 +368,12 @@ def test_nothing_is_fetched_by_a_tag_that_moves(helm):
         assert images
         assert all(re.fullmatch(r"\S+:\d+\.\d+\.\d+", image) for image in images)
     assert container(helm.template({"image": {"digest": digest}}))["image"] == f"5spot@{digest}"
+
+
+def test_only_with_leases_and_roles_of_its_own_a_release_is_announced(helm):
+    def policies_of(values):
+        return [each for each in helm.template(values) if each["metadata"]["name"] == "5spot-release"]
+
+    assert len(policies_of({})) == 2
+    assert policies_of({"settings": {"leases": False}, "replicas": 1}) == []
+    assert policies_of({"rbac": {"create": False}}) == []

@@ -10,7 +10,7 @@ import pytest
 from service.fence import Fence, boottime
 from service.kube.client import Client
 from service.kube.resource import LEASES
-from service.leasebook import LABELS
+from service.leasebook import LABELS, SELECTOR
 from service.leases import Leases, Listener
 from service.sharding import LeaseTimes, Shard
 from tests.conftest import drop_namespace, make_namespace
@@ -77,6 +77,7 @@ class Member:
             Listener(self._acquired, self._lost),
             namespace=group.namespace,
             preferred=preferred,
+            watches=(group.namespace,),
             times=group.times,
             identity=name,
             clock=self.clock,
@@ -255,9 +256,8 @@ async def test_nobody_acts_for_one_count_while_a_lease_for_another_is_alive(grou
         assert leaving is old[-1] or not any(member.held for member in new)
         await until(lambda leaving=leaving: leaving is old[-1] or group.served(3))
     await until(lambda: group.served(4))
-    names = {
-        lease["metadata"]["name"] for lease in await group.members[0].client.list(LEASES, namespace=group.namespace)
-    }
+    left = await group.members[0].client.list(LEASES, namespace=group.namespace, labels=SELECTOR)
+    names = {lease["metadata"]["name"] for lease in left}
     assert names == {Shard(n, 4).lease_name for n in range(4)}
 
 
@@ -322,5 +322,5 @@ async def _lease(group):
 
 
 async def _lease_unlike(group, uid):
-    listed = await group.members[0].client.list(LEASES, namespace=group.namespace)
+    listed = await group.members[0].client.list(LEASES, namespace=group.namespace, labels=SELECTOR)
     return next((lease for lease in listed if lease["metadata"]["uid"] != uid), None)
