@@ -1,8 +1,11 @@
 """What an update is answerable for: only what it changes, so that objects older than a rule can still be edited."""
 
 import re
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Hashable
 from typing import Any, Final
+
+import orjson
 
 from crds.violations import Violation
 
@@ -20,29 +23,49 @@ def merely_being_deleted(raw: Raw, old: Raw) -> bool:
 
 def what_it_changes(raw: Raw, old: Raw, after: list[Violation], before: list[Violation]) -> list[Violation]:
     """The violations that the old object did not have, or whose fields the update touches."""
-    known: defaultdict[Any, list[Any]] = defaultdict(list)
-    for violation in before:
-        known[_identity(violation)].append(violation.given)
-    return [
-        violation
-        for violation in after
-        if not (_untouched(violation, raw, old) and _taken(known[_identity(violation)], violation))
-    ]
+    known = Counter(map(_identity, before))
+    return [violation for violation in after if not (_untouched(violation, raw, old) and _taken(known, violation))]
 
 
-def _identity(violation: Violation) -> tuple[str, str, str]:
-    """Two violations with the same identity may be one; entries of a list may have moved."""
-    value = "" if violation.inputs else repr(violation.value)
-    return _INDEX.sub("[]", violation.field), value, violation.message
+def _identity(violation: Violation) -> Hashable:
+    """Two violations with the same identity are one, by the same value; entries of a list may have moved."""
+    value = None if violation.inputs else _fingerprint(violation.given)
+    return _INDEX.sub("[]", violation.field), violation.message, value
 
 
-def _taken(candidates: list[Any], violation: Violation) -> bool:
-    """Whether the old object had this violation, by the same value and not only by one that looks alike when cut."""
-    for index, given in enumerate(candidates):
-        if violation.inputs or same(given, violation.given):
-            del candidates[index]
-            return True
-    return False
+def _taken(known: Counter[Hashable], violation: Violation) -> bool:
+    """Whether the old object had this violation; each counts once."""
+    identity = _identity(violation)
+    if not known[identity]:
+        return False
+    known[identity] -= 1
+    return True
+
+
+def _fingerprint(value: Any) -> Hashable:
+    """Equal for values that are the `same`; made in linear time, so that a thousand lists are not compared in pairs."""
+    if type(value) is str:
+        return value
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:  # too deep for it, or half of a character
+        return _taken_apart(value)
+
+
+def _taken_apart(value: Any) -> Hashable:
+    parts, left = list[Hashable](), [value]
+    while left:
+        one = left.pop()
+        if type(one) is dict:
+            keys = sorted(one, key=str)
+            parts.append((dict, tuple(keys)))
+            left += [one[key] for key in keys]
+        elif type(one) is list:
+            parts.append((list, len(one)))
+            left += one
+        else:
+            parts.append((type(one), one))
+    return tuple(parts)
 
 
 def _untouched(violation: Violation, raw: Raw, old: Raw) -> bool:

@@ -38,6 +38,8 @@ PLAIN_METADATA: Final = frozenset({"name", "namespace", "generateName"})
 DEFAULT_NAMESPACE: Final = "default"
 GENERATED_SUFFIX: Final = 5
 """What the API server appends to `generateName`."""
+LISTED_MAX: Final = 100
+"""More wrong entries of metadata are counted: API servers refuse them before anybody is asked."""
 
 
 def namespace_of(raw: Raw) -> str:
@@ -84,7 +86,10 @@ def _readable(metadata: Raw) -> list[Violation]:
     try:
         Metadata.parse({**metadata, "name": "", "namespace": ""})
     except ValidationError as error:
-        return translated(error, "metadata", Metadata)
+        if error.error_count() <= LISTED_MAX:
+            return translated(error, "metadata", Metadata)
+        wrong = f"{error.error_count()} wrong entries"
+        return [Violation("metadata", wrong, "must be metadata as Kubernetes takes it", Reason.TYPE, given=metadata)]
     return []
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -87,9 +88,11 @@ def shown(value: Any) -> JSONScalar:
 
 def printable(text: str, limit: int = VALUE_MAX) -> str:
     """Text cut to `limit` characters, everything unprintable escaped."""
-    return _bounded("".join(_escaped(char) for char in text[: limit + 1]), limit)
+    head = text[: limit + 1]
+    return _bounded(head if head.isprintable() else "".join(map(_escaped, head)), limit)
 
 
+@lru_cache(maxsize=1024)  # a hostile object has thousands of them, and mostly the same
 def _escaped(char: str) -> str:
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
 

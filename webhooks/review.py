@@ -85,6 +85,12 @@ def parse(body: bytes) -> Review:
     )
 
 
+def uid_at_start(body: bytes) -> str:
+    """The uid of a review that is not read any further, where it stands as API servers write it; else nothing."""
+    found = _UID.search(body, 0, UID_WITHIN)
+    return found[1].decode(errors="replace") if found else ""
+
+
 def allow(uid: str, warnings: tuple[str, ...] = (), patch: JSONPatch | None = None) -> bytes:
     """The answer that lets an object in, changed by `patch` if there is one."""
     response: dict[str, Any] = {"uid": uid, "allowed": True}
@@ -139,9 +145,8 @@ def _decoded_in_part(body: bytes, problem: orjson.JSONDecodeError) -> Any:
     except orjson.JSONDecodeError:
         raise MalformedReviewError(f"the body is not JSON: {_cut(problem.msg, 200)}") from None
     except nesting.TooManyTokensError:
-        uid = _UID.search(body, 0, UID_WITHIN)
         message = f"the object is nested deeper than {DEPTH_MAX} levels and too large to be looked at more closely"
-        raise MalformedReviewError(message, uid=uid[1].decode(errors="replace") if uid else "") from None
+        raise MalformedReviewError(message, uid=uid_at_start(body)) from None
 
 
 def _expect_our_kind(request: dict[str, Any], uid: str) -> None:

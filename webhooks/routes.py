@@ -1,6 +1,5 @@
 """The two endpoints that API servers call: bounded reading, judging, and an answer whatever comes in."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,12 +11,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from crds import names
-from webhooks.review import BODY_LIMIT, MalformedReviewError, Review, parse, refuse
+from webhooks.body import DROP_LIMIT, Body, TooLargeError
+from webhooks.complexity import VALUES_MAX, too_complex
+from webhooks.review import BODY_LIMIT, MalformedReviewError, Review, parse, refuse, uid_at_start
+from webhooks.throttle import LIGHT_BYTES, BusyError, Throttle, is_light
 from webhooks.verdict import Answer, Gate, Outcome
-
-# What is over the limit is read and dropped up to this, so that the client gets to see the answer.
-DROP_LIMIT: Final = 16 * 1024 * 1024
-BODY_SECONDS: Final = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -32,16 +30,13 @@ class Recorder(Protocol):
         ...
 
 
-class TooLargeError(Exception):
-    """More was sent than any review can be long."""
-
-
 def create_app(gate: Gate, recorder: Recorder) -> FastAPI:
     """The webhooks as an ASGI application."""
     app = FastAPI(title="5-Spot admission", openapi_url=None, docs_url=None, redoc_url=None)
+    throttle = Throttle()
     app.router.routes += [
-        Route(names.VALIDATE_PATH, Endpoint("validate", gate.validate, recorder), methods=["POST"]),
-        Route(names.MUTATE_PATH, Endpoint("default", gate.default, recorder), methods=["POST"]),
+        Route(names.VALIDATE_PATH, Endpoint("validate", gate.validate, recorder, throttle), methods=["POST"]),
+        Route(names.MUTATE_PATH, Endpoint("default", gate.default, recorder, throttle), methods=["POST"]),
     ]
     return app
 
@@ -53,18 +48,38 @@ class Endpoint:
     webhook: str
     judge: Judge
     recorder: Recorder
+    throttle: Throttle
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Reads, judges and answers one request."""
         try:
-            answer, status = _judged(self.judge, await _read(receive)), HTTPStatus.OK
+            answer, status = await self._answered(receive), HTTPStatus.OK
         except MalformedReviewError as error:
             answer = _refusal(error)
             status = HTTPStatus.OK if error.uid else error.status
         except TooLargeError:
             answer, status = _TOO_LARGE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        except BusyError:
+            answer, status = _BUSY, HTTPStatus.TOO_MANY_REQUESTS
         self.recorder.answered(self.webhook, answer.outcome, answer.fields)
         await _send(send, status, answer.body)
+
+    async def _answered(self, receive: Receive) -> Answer:
+        body = await self._received(receive)
+        if is_light(body):
+            return _judged(self.judge, body)
+        async with self.throttle.judging():
+            return _judged(self.judge, body)
+
+    async def _received(self, receive: Receive) -> bytes:
+        body = Body()
+        body.take(await receive())
+        if body.more:
+            await body.receive(receive, LIGHT_BYTES)
+        if body.more:
+            async with self.throttle.receiving():
+                await body.receive(receive, DROP_LIMIT)
+        return body.whole()
 
 
 async def _send(send: Send, status: int, body: bytes) -> None:
@@ -74,6 +89,8 @@ async def _send(send: Send, status: int, body: bytes) -> None:
 
 
 def _judged(judge: Judge, body: bytes) -> Answer:
+    if too_complex(body):
+        raise MalformedReviewError(_TOO_COMPLEX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, uid=uid_at_start(body))
     review = parse(body)
     try:
         return judge(review)
@@ -84,41 +101,15 @@ def _judged(judge: Judge, body: bytes) -> Answer:
         return Answer(refusal, Outcome.FAILED)
 
 
-async def _read(receive: Receive) -> bytes:
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body", False):
-        body: bytes = message.get("body", b"")
-        if len(body) >= BODY_LIMIT:
-            raise TooLargeError
-        return body
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _collect(message.get("body", b""), receive)
-    except TimeoutError:
-        raise MalformedReviewError("the body did not arrive in time", status=HTTPStatus.REQUEST_TIMEOUT) from None
-
-
-async def _collect(first: bytes, receive: Receive) -> bytes:
-    chunks, size, more = [first], len(first), True
-    while more and size < DROP_LIMIT:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise MalformedReviewError("the connection ended within the body")
-        chunk, more = message.get("body", b""), message.get("more_body", False)
-        size += len(chunk)
-        if size < BODY_LIMIT:
-            chunks.append(chunk)
-        else:
-            chunks.clear()
-    if size >= BODY_LIMIT:
-        raise TooLargeError
-    return b"".join(chunks)
-
-
 def _refusal(error: MalformedReviewError) -> Answer:
-    return Answer(refuse(error.uid, error.status, "BadRequest", error.message), Outcome.MALFORMED)
+    outcome = Outcome.TOO_LARGE if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE else Outcome.MALFORMED
+    return Answer(refuse(error.uid, error.status, "BadRequest", error.message), outcome)
 
 
+_TOO_COMPLEX: Final = (
+    f"the object, its old version and their metadata must hold at most {VALUES_MAX} values together; "
+    "put long lists of numbers, texts or objects into one text"
+)
 _TOO_LARGE: Final = Answer(
     refuse(
         "",
@@ -127,4 +118,13 @@ _TOO_LARGE: Final = Answer(
         f"the review must be smaller than {BODY_LIMIT} bytes",
     ),
     Outcome.TOO_LARGE,
+)
+_BUSY: Final = Answer(
+    refuse(
+        "",
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "TooManyRequests",
+        "5-Spot is busy with other large reviews; try again",
+    ),
+    Outcome.BUSY,
 )

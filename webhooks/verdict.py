@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     INVALID = "invalid"
     MALFORMED = "malformed"
     TOO_LARGE = "too_large"
+    BUSY = "busy"
     FAILED = "internal_error"
 
 
