@@ -13,6 +13,14 @@ def resident(pid: int) -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
+def memory(pid: int | str) -> dict[str, float]:
+    """MB by kind: `rss` with what is shared, `pss` with a part of that, `uss` without."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    sizes = {name: int(rest.split()[0]) / 1024 for name, _, rest in (line.partition(":") for line in lines)}
+    own = sizes["Private_Clean"] + sizes["Private_Dirty"]
+    return {"rss": sizes["Rss"], "pss": sizes["Pss"], "uss": own, "anonymous": sizes["Anonymous"]}
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()

@@ -8,6 +8,7 @@ import errno
 import random
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -222,11 +223,15 @@ class Transport:
 
     def _guarded(self) -> type[aiohttp.ClientRequest]:
         """Requests that ask the guard when they have a connection, right before they write to it."""
-        transport = self
+        # A class lives until the next search for cycles, and with it would all that a closed connection held.
+        owner = weakref.ref(self)
 
         class Guarded(aiohttp.ClientRequest):
             async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
+                transport = owner()
                 try:
+                    if transport is None:
+                        raise Disconnected("the client was closed")
                     if transport.guard is not None:
                         transport.guard()
                 except Exception as refusal:  # noqa: BLE001 - whatever it is, whoever waits for the answer gets it
