@@ -16,6 +16,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.answered: Callable[[Connection], None] = lambda _: None
+        self.on_lost: Callable[[], object] = lambda: None
         self.failures = 0
         self.sent_at = 0.0
         self._transport: asyncio.Transport | None = None
@@ -45,6 +46,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.failures += exc is not None
+        self.on_lost()
 
     def close(self) -> None:
         assert self._transport is not None

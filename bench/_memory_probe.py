@@ -29,13 +29,13 @@ COUNT_EVERY = 4
 OURS = ("service", "webhooks", "crds", "certs")
 FRAMES = 10
 LISTED = 40
+MALLOC_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()  # noqa: SIM905
 
 
 class MallocInfo(ctypes.Structure):
     """What glibc tells: `arena` and `hblkhd` come from the kernel, `uordblks` are in use, `fordblks` are free."""
 
-    FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
-    _fields_ = [(name, ctypes.c_size_t) for name in FIELDS]
+    _fields_ = tuple((name, ctypes.c_size_t) for name in MALLOC_FIELDS)
 
 
 class Probe(threading.Thread):

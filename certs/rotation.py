@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import structlog
 
 from certs.bundle import Bundle, Policy, Request, Situation, advance, first_bundle, look_again_at
-from certs.tls import CertificateFiles, ServingContext, UnusableCertificateError
+from certs.tls import AuthorityFile, CertificateFiles, ServingContext, UnusableCertificateError
 
 FIRST_RETRY: Final = 0.2
 LONGEST_RETRY: Final = 30.0
@@ -187,6 +187,37 @@ class FileWatch:
         self._seen = signature
         self.loaded.set()
         log.info("certificates: serving from files", expires=str(self.serving.expires))
+
+
+@dataclass(slots=True)
+class AuthorityWatch:
+    """Trusts clients by a file that others keep."""
+
+    file: AuthorityFile
+    serving: ServingContext
+    loaded: asyncio.Event = field(default_factory=asyncio.Event)
+    every: float = FILE_LOOK_EVERY
+    _seen: object = None
+
+    async def run(self) -> None:
+        """Never returns; a file that cannot be used leaves the authorities as they are."""
+        while True:
+            self.look()
+            await asyncio.sleep(self.every)
+
+    def look(self) -> None:
+        """Loads the file if it changed since the last look."""
+        try:
+            signature = self.file.signature()
+            if signature == self._seen:
+                return
+            self.serving.trust(self.file.read())
+        except (OSError, UnusableCertificateError) as error:
+            log.warning("certificates: the client CA cannot be used now", file=str(self.file.path), error=str(error))
+            return
+        self._seen = signature
+        self.loaded.set()
+        log.info("certificates: client CA loaded", file=str(self.file.path))
 
 
 def _awaits_publication(bundle: Bundle) -> bool:

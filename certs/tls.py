@@ -18,12 +18,19 @@ class UnusableCertificateError(ValueError):
 
 
 class ServingContext:
-    """One live `SSLContext`: new handshakes get the certificate loaded last, open connections keep theirs."""
+    """One live `SSLContext`: new handshakes get the certificate loaded last, open connections keep theirs.
 
-    def __init__(self) -> None:
+    With `verify_clients`, handshakes succeed only with a client certificate of the authorities that were trusted last;
+    until there are any, with none.
+    """
+
+    def __init__(self, *, verify_clients: bool = False) -> None:
         self.live = _server_context()
         self._loaded: Pair | None = None
         self._expires: datetime | None = None
+        self._authorities: bytes | None = None
+        if verify_clients:
+            _require_clients(self.live)
 
     @property
     def expires(self) -> datetime | None:
@@ -42,7 +49,28 @@ class ServingContext:
         _load(_server_context(), pair)
         _load(self.live, pair)
         self._loaded, self._expires = pair, pair.parsed.not_valid_after_utc
+        self._renew_verification()
         return True
+
+    def trust(self, authorities: bytes) -> None:
+        """Takes client certificates of these authorities (PEM), and of no others, from now on."""
+        _trust(_server_context(), authorities)
+        self._authorities = authorities
+        self._renew_verification()
+
+    def _renew_verification(self) -> None:
+        """A context never forgets an authority, so every handshake is handed the newest one."""
+        if self._authorities is None or self._loaded is None:
+            return
+        newest = _server_context()
+        _require_clients(newest)
+        _trust(newest, self._authorities)
+        _load(newest, self._loaded)
+
+        def choose(handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            handshake.context = newest
+
+        self.live.sni_callback = choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +88,37 @@ class CertificateFiles:
     def read(self) -> Pair:
         """The pair as it lies there now."""
         return Pair(self.certificate.read_bytes(), self.key.read_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityFile:
+    """The certificates of authorities in a mounted file."""
+
+    path: Path
+
+    def signature(self) -> tuple[int, int, int]:
+        """Changes whenever the file does."""
+        stat = self.path.stat()
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+    def read(self) -> bytes:
+        """The certificates as they lie there now."""
+        return self.path.read_bytes()
+
+
+def _require_clients(context: ssl.SSLContext) -> None:
+    context.verify_mode = ssl.CERT_REQUIRED
+    # A resumed session would spare its client the certificate; only TLS 1.3 can do without any.
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
+
+
+def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "reason", None) or "not PEM"
+        raise UnusableCertificateError(f"the authorities of clients cannot be used: {reason}") from None
 
 
 def _server_context() -> ssl.SSLContext:

@@ -26,8 +26,8 @@ DECIDED_BY_VALUES: Final = frozenset(
         "namespaces", "bootstrap_groups", "infrastructure_groups", "bootstrap_kinds", "infrastructure_kinds",
         "refused_kinds", "controller", "webhooks",
         "certificates", "certificate_file", "key_file", "certificate_secret", "webhook_service", "webhook_hosts",
-        "validating_configuration", "mutating_configuration", "instance_count", "instance_id", "at", "speed",
-        "host_identity",
+        "webhook_client_ca_file", "validating_configuration", "mutating_configuration", "instance_count",
+        "instance_id", "at", "speed", "host_identity",
     }
 )  # fmt: skip
 """Settings that follow from other values or from where the pod runs, and those for demonstrations."""

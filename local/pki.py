@@ -57,16 +57,23 @@ class Authority:
 
     def serving(self, name: str) -> KeyPair:
         """A certificate for a server on loopback."""
-        key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName(dns) for dns in SERVER_NAMES]
         addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        return self._leaf(name, ExtendedKeyUsageOID.SERVER_AUTH, [*names, *addresses])
+
+    def client(self, name: str) -> KeyPair:
+        """A certificate to call servers with."""
+        return self._leaf(name, ExtendedKeyUsageOID.CLIENT_AUTH, [x509.DNSName(name)])
+
+    def _leaf(self, name: str, purpose: x509.ObjectIdentifier, names: list[x509.GeneralName]) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         builder = (
             _builder(_name(name), self.certificate.subject, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(issuer, critical=False)
         )
         certificate = builder.sign(self.key, hashes.SHA256())

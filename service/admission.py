@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from certs.bundle import Policy
-from certs.rotation import FileWatch, Rotation
-from certs.tls import CertificateFiles, ServingContext
+from certs.rotation import AuthorityWatch, FileWatch, Rotation
+from certs.tls import AuthorityFile, CertificateFiles, ServingContext
 from service import metrics
 from service.certstore import KubeStore, Place
 from service.health import Check
@@ -24,11 +24,15 @@ class Admission:
     """The server of the webhooks, its TLS context and the loops that feed it."""
 
     def __init__(self, settings: Settings, client: Client, listener: socket.socket, gate: Gate) -> None:
-        self.serving = ServingContext()
+        authorities = settings.webhook_client_ca_file
+        self.serving = ServingContext(verify_clients=authorities is not None)
         app = create_app(gate, metrics.AdmissionRecorder())
         metrics.instrument(app)
         self.endpoint = Endpoint("webhooks", app, listener, self.serving.live)
         self.loops, self._loaded = _certificates(settings, client, self.serving)
+        self._clients = AuthorityWatch(AuthorityFile(authorities), self.serving) if authorities else None
+        if self._clients:
+            self.loops["client CA"] = self._clients.run
         metrics.CERTIFICATE_EXPIRY.set_function(self._expiry)
 
     @property
@@ -39,9 +43,13 @@ class Admission:
     async def serve(self) -> None:
         """Listens as soon as there is a certificate to present."""
         await self._loaded.wait()
+        if self._clients:
+            await self._clients.loaded.wait()
         await self.endpoint.serve()
 
     def _certificate(self) -> str | None:
+        if self._clients and not self._clients.loaded.is_set():
+            return "there is no CA to verify callers of the webhooks with"
         return None if self.serving.valid(now()) else "there is no valid certificate to serve"
 
     def _listening(self) -> str | None:

@@ -130,6 +130,10 @@ class Settings(BaseSettings):
     webhook_hosts: Names = Field(
         (), description="Further DNS names and IP addresses for the self-managed certificate, such as 127.0.0.1."
     )
+    webhook_client_ca_file: Path | None = Field(
+        None,
+        description="CA (PEM) of the certificates that callers of the webhooks must present; without, anyone may call.",
+    )
     validating_configuration: str = Field(
         VALIDATING_NAME, description="ValidatingWebhookConfiguration whose caBundle is kept right."
     )

@@ -9,7 +9,7 @@ from typing import Final
 VALUES_MAX: Final = 20_000
 """Values in a review, of both objects and all that surrounds them: a hundred times as many as an ordinary one has."""
 QUOTES_MAX: Final = 5 * VALUES_MAX
-"""Strings have two quotes each, and text that is JSON itself, such as kubectl's copy of a manifest, has them escaped."""
+"""Strings have two quotes each, and text that is JSON itself, like kubectl's copy of a manifest, has them escaped."""
 _BEGINS: Final = (b",", b"[", b"{")
 """Every value but the first of a list or object follows a comma, and the first one a bracket."""
 _SLICE: Final = 256 * 1024
@@ -26,7 +26,7 @@ def most_values(body: bytes, enough: int) -> int:
 
 
 def too_complex(body: bytes) -> bool:
-    """Whether there are more than `VALUES_MAX` values, or so many quotes that it takes long to tell text from values."""
+    """Whether there are more than `VALUES_MAX` values, or so many quotes that telling text from values takes long."""
     if most_values(body, VALUES_MAX) <= VALUES_MAX:
         return False
     parts = body.split(b'"', QUOTES_MAX)

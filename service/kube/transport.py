@@ -228,12 +228,8 @@ class Transport:
 
         class Guarded(aiohttp.ClientRequest):
             async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
-                transport = owner()
                 try:
-                    if transport is None:
-                        raise Disconnected("the client was closed")
-                    if transport.guard is not None:
-                        transport.guard()
+                    _ask_guard(owner())
                 except Exception as refusal:  # noqa: BLE001 - whatever it is, whoever waits for the answer gets it
                     # Whoever reads the answer then closes the connection; from Python 3.12 on nobody does so yet.
                     conn.protocol.set_exception(refusal)
@@ -294,6 +290,13 @@ class Transport:
         finally:
             if self.on_call is not None and status >= 0:
                 self.on_call(Call(request.verb, request.resource, status, time.perf_counter() - started))
+
+
+def _ask_guard(transport: Transport | None) -> None:
+    if transport is None:
+        raise Disconnected("the client was closed")
+    if transport.guard is not None:
+        transport.guard()
 
 
 def impatient_socket(seconds: float, address: aiohttp.AddrInfoType) -> socket.socket:

@@ -250,6 +250,32 @@ def test_connections_may_be_limited_to_where_api_servers_are(helm):
     assert api_servers(to=peers) == {**anywhere, "to": peers}
 
 
+def test_only_api_servers_reach_the_webhooks_where_their_addresses_are_given(helm):
+    def ingress(**policy):
+        rules = only(helm.template({"networkPolicy": policy}), "NetworkPolicy")["spec"]["ingress"]
+        return {rule["ports"][0]["port"]: rule.get("from") for rule in rules}
+
+    assert ingress() == {"health": None, "webhooks": None, "metrics": None}
+    check = {"podSelector": {"matchLabels": only(helm.template({}), "Pod")["metadata"]["labels"]}}
+    callers = [{"ipBlock": {"cidr": "10.0.0.10/32"}}, {"ipBlock": {"cidr": "fd00::/64"}}, check]
+    limited = ingress(apiServers=["10.0.0.10/32", "fd00::/64"])
+    assert limited == {"health": None, "webhooks": callers, "metrics": None}
+
+
+@pytest.mark.parametrize("certificates", ["self-managed", "cert-manager"])
+def test_callers_are_verified_by_the_ca_of_a_secret(helm, certificates):
+    rendered = helm.template({"webhooks": {"certificates": certificates, "clientCASecret": "callers"}})
+    pod = only(rendered, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (volume,) = [each for each in pod["volumes"] if each["name"] == "client-ca"]
+    assert volume["secret"] == {"secretName": "callers", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "client-ca"]
+    environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+    assert environment["FIVESPOT_WEBHOOK_CLIENT_CA_FILE"] == f"{mount['mountPath']}/ca.crt"
+    (check,) = only(rendered, "Pod")["spec"]["containers"]
+    assert "WEBHOOK_URL" not in {entry["name"] for entry in check["env"]}, "it has no certificate to call with"
+
+
 def test_cert_manager_takes_the_place_of_the_operators_own_certificates(helm):
     rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
     (certificate,) = [each for each in of_kind(rendered, "Certificate") if "dnsNames" in each["spec"]]

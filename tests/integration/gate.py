@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,7 +135,9 @@ async def is_ready(process: Process) -> bool:
 
 
 @asynccontextmanager
-async def gate(cluster: Cluster, assets: Assets, *, replicas: int = 1) -> AsyncIterator[Gate]:
+async def gate(
+    cluster: Cluster, assets: Assets, *, replicas: int = 1, flags: Mapping[str, str] | None = None
+) -> AsyncIterator[Gate]:
     """The CRD, a namespace, `replicas` running services, and webhooks that lead to the first of them."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(cluster.client())
@@ -143,7 +145,7 @@ async def gate(cluster: Cluster, assets: Assets, *, replicas: int = 1) -> AsyncI
         made = Gate(cluster, assets, f"gate-{secrets.token_hex(4)}", client)
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": made.namespace}})
         stack.push_async_callback(client.delete, NAMESPACES, made.namespace)
-        starting = [stack.enter_async_context(started(made.flags(**QUICK))) for _ in range(replicas)]
+        starting = [stack.enter_async_context(started(made.flags(**QUICK, **(flags or {})))) for _ in range(replicas)]
         made.replicas = list(await asyncio.gather(*starting))
         for replica in made.replicas:
             await until(lambda replica=replica: is_ready(replica), within=120)

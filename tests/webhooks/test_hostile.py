@@ -95,7 +95,11 @@ async def test_a_text_is_one_value_whatever_it_looks_like(text: str):
     assert response["allowed"] is True
 
 
-@given(st.recursive(st.text() | st.integers(0, 9) | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.text() | st.integers(0, 9) | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
 def test_values_are_counted_as_they_are_read(value: Any):
     filler = [1] * (VALUES_MAX - 500)
     assert too_complex(orjson.dumps([value, filler, filler]))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from crds import names
 from tests.webhooks.reviews import UID, machine, review
-from webhooks.review import BODY_LIMIT, Review
 from webhooks.body import DROP_LIMIT
+from webhooks.review import BODY_LIMIT, Review
 from webhooks.routes import create_app
 from webhooks.verdict import Answer, Gate
 

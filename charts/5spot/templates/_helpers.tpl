@@ -104,6 +104,11 @@ app.kubernetes.io/component: check
 {{- join "; " $entries }}
 {{- end }}
 
+{{- /* Whether callers of the webhooks must present a certificate. */}}
+{{- define "5spot.clientCA" -}}
+{{- if and .Values.webhooks.enabled .Values.webhooks.clientCASecret }}true{{ end }}
+{{- end }}
+
 {{- /* Settings of `5spot run`, as environment variables. */}}
 {{- define "5spot.env" -}}
 - name: POD_NAMESPACE
@@ -148,6 +153,10 @@ app.kubernetes.io/component: check
   value: /certificates/tls.crt
 - name: FIVESPOT_KEY_FILE
   value: /certificates/tls.key
+{{- end }}
+{{- if include "5spot.clientCA" . }}
+- name: FIVESPOT_WEBHOOK_CLIENT_CA_FILE
+  value: /client-ca/ca.crt
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: FIVESPOT_{{ $name | snakecase | upper }}

@@ -59,17 +59,34 @@ spec:
         {{- toYaml .Values.resources | nindent 8 }}
       securityContext:
         {{- toYaml .Values.securityContext | nindent 8 }}
-      {{- if include "5spot.certManager" . }}
+      {{- if or (include "5spot.certManager" .) (include "5spot.clientCA" .) }}
       volumeMounts:
+        {{- if include "5spot.certManager" . }}
         - name: certificates
           mountPath: /certificates
           readOnly: true
+        {{- end }}
+        {{- if include "5spot.clientCA" . }}
+        - name: client-ca
+          mountPath: /client-ca
+          readOnly: true
+        {{- end }}
       {{- end }}
-  {{- if include "5spot.certManager" . }}
+  {{- if or (include "5spot.certManager" .) (include "5spot.clientCA" .) }}
   volumes:
+    {{- if include "5spot.certManager" . }}
     - name: certificates
       secret:
         secretName: {{ include "5spot.certificateSecret" . }}
+    {{- end }}
+    {{- if include "5spot.clientCA" . }}
+    - name: client-ca
+      secret:
+        secretName: {{ .Values.webhooks.clientCASecret | quote }}
+        items:
+          - key: ca.crt
+            path: ca.crt
+    {{- end }}
   {{- end }}
   {{- with .Values.nodeSelector }}
   nodeSelector:
