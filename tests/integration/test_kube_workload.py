@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import gc
 import secrets
 import ssl
 import time
+import weakref
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -357,3 +359,20 @@ async def test_a_bug_on_the_way_to_one_cluster_does_not_end_the_others(small_clu
         await asyncio.wait_for(workload.settled.wait(), 60)
         assert workload.state.reason == "ConnectionBroken"
         assert not task.done()
+
+
+async def test_a_cluster_that_is_left_is_freed_at_once(small_cluster, management, node):
+    """What waits for a search for cycles waits for hours, with the buffers of its connections."""
+    await management.store(small_cluster.url)
+    gc.collect()
+    gc.disable()
+    try:
+        workloads = Workloads(management.client, linger_seconds=0.0)
+        async with running(workloads.run()):
+            await asyncio.sleep(0)
+            left = weakref.ref(workloads.hold(management.key, ME))
+            await until(lambda: left().state.reachable)
+            workloads.release(ME)
+            await until(lambda: left() is None, within=20)
+    finally:
+        gc.enable()
