@@ -4,9 +4,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bench._bars import quantile
+from bench._slope import Growth, growth
 from service.runtime.cache import REMEMBER_SECONDS
 
-WARM_UP = 30.0
+MOST_SLOPE = 5.0
+"""MB an hour that memory may grow by after the warm-up: the limit of the chart is weeks away then."""
 FULL = REMEMBER_SECONDS
 """Until then memory grows by design: so long it is remembered which objects were deleted."""
 
@@ -37,18 +39,10 @@ class Result:
     """Seconds since the start, and MB of the replica that is never killed."""
 
     @property
-    def slope(self) -> float | None:
-        """MB an hour by least squares; of a long run its later part, when all that has a limit has reached it.
-
-        None if there is too little to tell.
-        """
+    def growth(self) -> Growth | None:
+        """Of the later part of a run, when all that has a limit has reached it; None if it was too short for that."""
         lasted = self.memory[-1][0] if self.memory else 0.0
-        points = [(at, size) for at, size in self.memory if at >= (FULL if lasted >= 2 * FULL else WARM_UP)]
-        if len(points) < 6:
-            return None
-        mean_at, mean = sum(at for at, _ in points) / len(points), sum(size for _, size in points) / len(points)
-        spread = sum((at - mean_at) ** 2 for at, _ in points)
-        return 3600 * sum((at - mean_at) * (size - mean) for at, size in points) / spread
+        return growth(self.memory, FULL) if lasted >= 2 * FULL else None
 
     def described(self) -> str:
         told = ", ".join(f"{count} {what}" for what, count in sorted(self.happened.items()))
@@ -56,10 +50,11 @@ class Result:
             half, most = quantile(self.late, 0.5), quantile(self.late, 0.99)
             late = f"{half:.1f} s p50, {most:.1f} s p99, {max(self.late):.1f} s at most"
             told += f"\nin the wrong state after a boundary, an edit or a kill: {late}"
-        if self.slope is not None:
-            first, last = self.memory[0][1], self.memory[-1][1]
+        if self.memory:
+            (_, first), (lasted, last) = self.memory[0], self.memory[-1]
             told += (
-                f"\nmemory of the replica that was never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
+                f"\nmemory of the replica never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
             )
-            told += f"{self.slope:.1f} MB an hour"
+            cannot = f"which says nothing after {lasted / 60:.0f} minutes: at least {FULL / 30:.0f} are needed"
+            told += self.growth.described(MOST_SLOPE) if self.growth else cannot
         return told

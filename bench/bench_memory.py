@@ -18,10 +18,13 @@ from typing import Any
 import uvloop
 
 from bench import _herd as herd
+from bench._bars import Bars
+from bench._curve import picture, report, samples
 from bench._memory_churn import NodeChurn
 from bench._plane import Plane, control_plane
 from bench._replica import Crew
 from bench._soak import START
+from bench._soak_result import MOST_SLOPE
 from local import access
 from local.crds import FIELD_MANAGER
 from local.ports import ANY_PORTS, LOOPBACK
@@ -121,11 +124,18 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1.0, help="edits, creations and deletions a second (default 1)")
     parser.add_argument("--restart-every", type=float, default=15.0, help="minutes between API server restarts")
     parser.add_argument("--out", default="memory.jsonl", help="where the samples go (default memory.jsonl)")
+    parser.add_argument("--svg", help="where a picture of the curve goes")
     parser.add_argument("--trace", help="a second replica under tracemalloc, and where its samples go")
     parser.add_argument("--trace-after", type=float, default=600.0, help="seconds of warm-up before tracing")
     args = parser.parse_args()
     with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(plane, args))
+    bars, found = Bars(), report(Path(args.out))
+    if args.svg:
+        Path(args.svg).write_text(picture(samples(Path(args.out))), encoding="utf-8")
+    if found is not None:
+        bars.at_most("memory slope, lower bound", found.low, MOST_SLOPE, " MB an hour")
+    bars.settle()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import pytest
 
 from bench._soak import Settings, soaking
+from bench._soak_result import MOST_SLOPE
 from tests.conftest import kept
 
 SECONDS = 60 * float(os.environ.get("SOAK_MINUTES", "0.25"))
@@ -29,5 +30,6 @@ async def test_under_churn_and_random_kills_nothing_is_lost_doubled_or_forgotten
         result = await soak.run()
     print(result.described())  # noqa: T201 - `make soak` shows it
     assert result.violations == [], result.described()
+    assert result.growth is None or result.growth.verdict(MOST_SLOPE) != "grows", result.described()
     assert result.happened["replicas killed"] >= 1
     assert result.happened["Machines made"] >= 10
