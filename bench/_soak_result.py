@@ -52,9 +52,7 @@ class Result:
             told += f"\nin the wrong state after a boundary, an edit or a kill: {late}"
         if self.memory:
             (_, first), (lasted, last) = self.memory[0], self.memory[-1]
-            told += (
-                f"\nmemory of the replica never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
-            )
+            told += f"\nmemory of the replica never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
             cannot = f"which says nothing after {lasted / 60:.0f} minutes: at least {FULL / 30:.0f} are needed"
             told += self.growth.described(MOST_SLOPE) if self.growth else cannot
         return told
