@@ -7,6 +7,7 @@ again and compared, so that a deletion that happened meanwhile is not missed.
 import asyncio
 import random
 import time
+import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
@@ -130,7 +131,15 @@ class Reflector:
         self._following_since = inf
         self._live_at = time.monotonic()
         self._pace = Pace()
-        cache.on_defect = self._defective
+        defective = weakref.WeakMethod(self._defective)
+
+        def report(key: Key, mark: Mark) -> None:
+            # The cache outlives its reflector; if it held it, both would wait for a search for cycles to be freed.
+            told = defective()
+            if told is not None:
+                told(key, mark)
+
+        cache.on_defect = report
 
     @property
     def position(self) -> int:
