@@ -14,8 +14,7 @@ from fastapi import FastAPI, Request, Response
 from certs.issue import Pair
 from certs.tls import ServingContext
 from crds import names
-from service import app as process
-from service import metrics
+from service import heap, metrics
 from service.servers import Endpoint, bound
 from webhooks.review import allow
 from webhooks.routes import create_app
@@ -54,7 +53,7 @@ async def serve(app: FastAPI, folder: Path) -> None:
 def main() -> None:
     os.sched_setaffinity(0, {CORE})
     app = {"gate": gate, "bare": bare}[sys.argv[1]]()
-    process.spare_collections()  # as `5spot run` does
+    heap.settle()  # as `5spot run` does
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, Path(sys.argv[2])))
 

@@ -20,7 +20,7 @@ from bench._bars import Bars
 from bench._plane import control_plane
 from bench._proc import Spent, Stopwatch
 from local.cluster import Cluster
-from service import app, log
+from service import heap, log
 
 MOST_RATIO = 1.3
 MOST_GROWTH = 5.5
@@ -129,7 +129,7 @@ def main() -> None:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         # As `5spot run` does: what is logged costs time as well.
         log.configure("info", "json", nowhere)
-        app.spare_collections()
+        heap.settle()
         if not args.scale:
             on_fresh_servers(lambda cluster: compare(cluster, args.objects, args.runs, bars))
         on_fresh_servers(lambda cluster: grow(cluster, args.objects, bars))

@@ -16,7 +16,7 @@ from bench import _herd as herd
 from bench._bars import Bars
 from bench._plane import control_plane
 from local.cluster import Cluster
-from service import app, log
+from service import heap, log
 from service.clock import ManualClock
 from service.runtime.key import Key
 
@@ -79,7 +79,7 @@ def main() -> None:
     args = parser.parse_args()
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         log.configure("info", "json", nowhere)
-        app.spare_collections()
+        heap.settle()
         with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run(plane.cluster, args.objects))
 

@@ -20,7 +20,7 @@ import uvloop
 
 from bench._bars import Bars, quantile
 from bench._noise import QUIET, STAMP
-from service import app, log
+from service import heap, log
 from service.kube.client import Client
 from service.kube.workload import Workloads
 from service.runtime.cache import Change
@@ -92,7 +92,7 @@ def main() -> None:
     args = parser.parse_args()
     with open(os.devnull, "w", encoding="utf-8") as nowhere, tempfile.TemporaryDirectory() as folder:  # noqa: PTH123
         log.configure("info", "json", nowhere)
-        app.spare_collections()
+        heap.settle()
         command = [sys.executable, "-m", "bench._noise", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as noise:
             assert noise.stdout is not None

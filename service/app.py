@@ -5,7 +5,6 @@ would leave a process that answers 200 and does nothing.
 """
 
 import asyncio
-import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -86,17 +85,6 @@ async def run(settings: Settings, factories: Sequence[Factory] = ()) -> None:
         with Signals(shared), Service(shared, factories) as service:
             await service.run()
     log.info("stopped")
-
-
-def spare_collections() -> None:
-    """Has Python look for cycles of garbage less often, and not among what is loaded by now.
-
-    Nearly all we make is freed without that, and while a full search runs no webhook is answered. But a connection that
-    was closed may be such a cycle, and holds half a megabyte: a full search comes after 50,000 objects that stayed,
-    which is a matter of minutes. Rarer ones would let memory grow for days.
-    """
-    gc.freeze()
-    gc.set_threshold(5_000, 5, 2)
 
 
 async def connect(settings: Settings) -> Client:

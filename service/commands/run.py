@@ -6,7 +6,7 @@ from typing import Any
 
 import uvloop
 
-from service import app, controller, log
+from service import app, controller, heap, log
 from service.settings import add_flags, from_flags
 
 # The controller and whatever else runs beside the servers; see `service.app.Component`.
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs until a signal ends it."""
     settings = from_flags(args)
     log.configure(settings.log_level, settings.log_format)
-    app.spare_collections()
+    heap.settle()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(app.run(settings, FACTORIES if settings.controller else ()))
     return 0
