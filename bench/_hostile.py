@@ -61,6 +61,7 @@ def large() -> dict[str, bytes]:
         "one text of escapes": b'"%s"' % (b"\\n" * (ROOM // 2)),
         "one text of quotes": b'"%s"' % (b'\\",' * (ROOM // 3)),
         "one text of signs": b'"%s"' % ("\U0001f600".encode() * (ROOM // 4)),
+        "deeper than is read": b"[" * (FEW // 2) + b'"a",' * (FEW // 2 - 9) + b"1" + b"]" * (FEW // 2),
         "long texts": _list(b'"%s"' % (b"\\u2028" * 25), FEW),
         "one long number": b"0." + b"1" * ROOM,
     }

@@ -25,7 +25,7 @@ def settle() -> None:
 def return_large_blocks() -> None:
     """Has glibc give the buffers of closed connections back; other C libraries are left as they are.
 
-    By default it raises the bound as soon as it frees the first such buffer. From then on they come from the common heap,
+    By default it raises the bound as soon as it frees the first such buffer. From then on they come from its heap,
     where anything small behind one keeps all of it.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
