@@ -4,7 +4,6 @@ Opened on first need, closed when nobody needs it any more.
 """
 
 import asyncio
-import traceback
 from collections.abc import Callable
 from contextvars import Context
 
@@ -144,11 +143,6 @@ async def _unbreakable(workload: Workload) -> None:
     while True:
         try:
             await workload.run()
-        except asyncio.CancelledError as error:
-            # A task keeps what it was cancelled by, and that the frames it went through, whose groups know the task.
-            # Without this cycle the connection and its cache are freed now; with it, when cycles are searched for.
-            traceback.clear_frames(error.__traceback__)
-            raise
         except Exception:
             log.exception("a workload cluster's watch broke", cluster=str(workload.key))
             workload.broke()

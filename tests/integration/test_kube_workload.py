@@ -16,10 +16,11 @@ import yaml
 from local.pki import Authority
 from service.kube import connection
 from service.kube.errors import Unavailable
-from service.kube.resource import NODES, SECRETS
+from service.kube.resource import NODES, PODS, SECRETS
 from service.kube.transport import NO_ANSWER, Limits
 from service.kube.workload import Workloads, WorkloadUnreachable
 from service.runtime.backoff import Backoff
+from service.runtime.informer import Informer
 from service.runtime.key import Key
 from tests.integration.wires import tls_wire, wire
 from tests.waiting import running, until
@@ -362,7 +363,7 @@ async def test_a_bug_on_the_way_to_one_cluster_does_not_end_the_others(small_clu
 
 
 async def test_a_cluster_that_is_left_is_freed_at_once(small_cluster, management, node):
-    """What waits for a search for cycles waits for hours, with the buffers of its connections."""
+    """What waits for a search for cycles waits long, with the buffers of its connections."""
     await management.store(small_cluster.url)
     gc.collect()
     gc.disable()
@@ -372,7 +373,16 @@ async def test_a_cluster_that_is_left_is_freed_at_once(small_cluster, management
             await asyncio.sleep(0)
             left = weakref.ref(workloads.hold(management.key, ME))
             await until(lambda: left().state.reachable)
+            kept, ended = watched(left(), "kept"), watched(left(), "ended")
+            await asyncio.wait_for(asyncio.gather(kept().synced(), ended().synced()), 60)
+            left().unwatch("ended")
+            await until(lambda: ended() is None, within=20)
             workloads.release(ME)
-            await until(lambda: left() is None, within=20)
+            await until(lambda: left() is None and kept() is None, within=20)
     finally:
         gc.enable()
+
+
+def watched(workload, name):
+    """A reference to a watch beside that of the Nodes."""
+    return weakref.ref(workload.watch(name, lambda client: Informer(client, PODS)))
