@@ -17,7 +17,7 @@ from crds.names import (
 from local.binaries import Assets
 from local.cluster import Cluster
 from service.kube.client import Client, PatchKind
-from service.kube.errors import Forbidden
+from service.kube.errors import Denied, Forbidden
 from service.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from tests.integration.agents import ACCOUNT, Host, install, new_host
 from tests.integration.policy_door import POLICIES
@@ -67,7 +67,7 @@ async def policy_in_force(client: Client, host: Host) -> bool:
     """A policy takes a moment after its creation; until then a forbidden dry run goes through."""
     try:
         await client.patch(NODES, host.name, {"metadata": {"labels": {"probe": "x"}}}, dry_run=True)
-    except Forbidden:
+    except Denied:
         return True
     return False
 
@@ -144,7 +144,7 @@ async def test_who_owns_labels_and_other_annotations_cannot_be_rewritten(
     await admin.patch(NODES, host.name, labelled, kind=PatchKind.APPLY, field_manager="labeller")
     entries = (await host.node())["metadata"]["managedFields"]
     forge({entry["manager"]: entry["fieldsV1"] for entry in entries})
-    with pytest.raises(Forbidden, match="who owns which field"):
+    with pytest.raises(Denied, match="who owns which field"):
         await agent.patch(NODES, host.name, {"metadata": {"managedFields": entries}}, field_manager=AGENT_FIELD_MANAGER)
 
 
@@ -158,7 +158,7 @@ async def test_the_api_server_finds_nothing_to_warn_of_in_the_policys_expression
 
 async def test_another_node_is_refused(agent: Client, host: Host, admin: Client):
     other = await new_host(admin, host.cluster)
-    with pytest.raises(Forbidden, match="only the Node that its pod runs on"):
+    with pytest.raises(Denied, match="only the Node that its pod runs on"):
         await agent.patch(
             NODES, other.name, applied(other.name, REQUEST), kind=PatchKind.APPLY, field_manager=AGENT_FIELD_MANAGER
         )
@@ -202,13 +202,13 @@ async def test_another_node_is_refused(agent: Client, host: Host, admin: Client)
 async def test_anything_but_the_three_annotations_is_refused(
     agent: Client, host: Host, patch: dict[str, Any], says: str
 ):
-    with pytest.raises(Forbidden, match=says):
+    with pytest.raises(Denied, match=says):
         await agent.patch(NODES, host.name, patch)
 
 
 async def test_a_standing_request_cannot_be_withdrawn_by_the_agent(agent: Client, host: Host):
     await agent.patch(NODES, host.name, {"metadata": {"annotations": REQUEST}})
-    with pytest.raises(Forbidden, match="remove none"):
+    with pytest.raises(Denied, match="remove none"):
         await agent.patch(NODES, host.name, {"metadata": {"annotations": dict.fromkeys(RECLAIM_ANNOTATIONS)}})
     assert await host.request() == REQUEST
 
@@ -218,7 +218,7 @@ async def test_a_token_without_a_node_claim_may_write_nothing(agent: Client, hos
         SERVICE_ACCOUNTS, ACCOUNT, "token", {"spec": {"expirationSeconds": 3600}}, namespace=RECLAIM_NAMESPACE
     )
     async with as_bearer(host.cluster, answer["status"]["token"]) as unbound:
-        with pytest.raises(Forbidden, match="only the Node that its pod runs on"):
+        with pytest.raises(Denied, match="only the Node that its pod runs on"):
             await unbound.patch(NODES, host.name, {"metadata": {"annotations": REQUEST}})
 
 
@@ -238,11 +238,11 @@ async def test_the_policy_holds_even_if_somebody_grants_the_agent_everything(age
     await admin.create(bindings, careless)
     try:
         await until(lambda: allowed(agent, SECRETS))
-        with pytest.raises(Forbidden, match="nor write their subresources"):
+        with pytest.raises(Denied, match="nor write their subresources"):
             await agent.patch(NODES, host.name, {"status": {"phase": "x"}}, subresource="status")
-        with pytest.raises(Forbidden, match="may not create, delete"):
+        with pytest.raises(Denied, match="may not create, delete"):
             await agent.create(NODES, {"metadata": {"name": "made-up"}})
-        with pytest.raises(Forbidden, match="may not create, delete"):
+        with pytest.raises(Denied, match="may not create, delete"):
             await agent.delete(NODES, host.name)
     finally:
         await admin.delete(bindings, "careless")

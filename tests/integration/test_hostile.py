@@ -33,11 +33,16 @@ LINES = f'{MARK}\n{{"event":"forged"}}\r\n2026-01-01T00:00:00Z [info] forged\x1b
 KIND_OF_ALL = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "hostpools.infrastructure.cluster.x-k8s.io"},
+    "metadata": {"name": "sharedmachines.infrastructure.cluster.x-k8s.io"},
     "spec": {
         "group": "infrastructure.cluster.x-k8s.io",
         "scope": "Cluster",
-        "names": {"kind": "HostPool", "plural": "hostpools", "singular": "hostpool", "listKind": "HostPoolList"},
+        "names": {
+            "kind": "SharedMachine",
+            "plural": "sharedmachines",
+            "singular": "sharedmachine",
+            "listKind": "SharedMachineList",
+        },
         "versions": [
             {
                 "name": "v1beta1",
@@ -70,7 +75,7 @@ def overreaching(victim):
         "join-token": {"bootstrapSpec": envelope("k0smotron.io/v1beta1", "JoinTokenRequest")},
         "template": {"infrastructureSpec": envelope(HOSTS.api_version, "RemoteMachineTemplate")},
         "whole-cluster": {"infrastructureSpec": envelope(HOSTS.api_version, "RemoteCluster")},
-        "not-namespaced": {"infrastructureSpec": envelope(HOSTS.api_version, "HostPool")},
+        "not-namespaced": {"infrastructureSpec": envelope(HOSTS.api_version, "SharedMachine")},
         "path-in-version": {"infrastructureSpec": envelope(f"{HOSTS.group}/v1beta1/../../../api/v1", "Secret")},
         "metadata": {"bootstrapSpec": envelope(*boot, metadata={"namespace": victim, "name": "worker-machine"})},
         "cluster-elsewhere": {"clusterName": f"{victim}/demo"},

@@ -109,14 +109,11 @@ async def test_a_herd_goes_on_where_it_was_when_the_api_server_is_killed_and_sta
         await until(lambda: len(made(op)) > 20, within=PATIENCE)
         fragile.apiserver.kill()
         await until(lambda: op.controller.reach.away, within=PATIENCE)
-        left = op.controller.queue.depth
-        assert left > 20, "it was over too soon to tell"
+        assert objects - len(made(op)) > 20, "it was over too soon to tell"
         await asyncio.sleep(1)  # those in hand find out
         since = len(op.moments)
         await asyncio.sleep(2)  # a part of the outage over which it must keep quiet
         assert busiest(op.moments[since:]) <= QUIET
-        # Each worker holds one more, and the others did not even try.
-        assert op.controller.queue.depth >= left - 16
         await asyncio.to_thread(fragile.apiserver.started)
         await all_served_once(op, tenants, objects)
         assert len(acts(op)) < 1.5 * WRITES_EACH * objects, most(acts(op))

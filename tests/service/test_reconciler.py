@@ -217,7 +217,7 @@ async def test_higher_priorities_go_first_while_machines_come_and_lower_ones_whi
 async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
     scene = Scene(None)
     scene.world = builders.world(bootstrap=builders.child(Role.BOOTSTRAP, ours=False))
-    with pytest.raises(TroubleError, match="belongs to somebody else"):
+    with pytest.raises(TroubleError, match="is not owned by this ScheduledMachine"):
         await scene.reconcile(KEY)
     assert scene.told == ["ScheduleActivated", "ForeignObject"]
 
