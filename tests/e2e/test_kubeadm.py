@@ -1,4 +1,4 @@
-"""DESIGN 1.2: machines that somebody else's provider prepares, Cluster API's own for kubeadm with its webhooks."""
+"""Machines that Cluster API's own bootstrap provider for kubeadm prepares, with its webhooks."""
 
 from pathlib import Path
 from typing import Any
