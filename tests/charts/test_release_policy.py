@@ -9,7 +9,7 @@ from local.binaries import Assets
 from local.cluster import Cluster
 from service.kube.client import Client
 from service.kube.credentials import Token
-from service.kube.errors import Forbidden
+from service.kube.errors import Denied, Forbidden
 from service.kube.resource import LEASES, NAMESPACES
 from service.neighbours import LEASE_NAME
 from tests import accounts
@@ -60,7 +60,7 @@ def lease(name):
 async def refused(client):
     try:
         await client.create(LEASES, lease(LEASE_NAME), namespace=TENANT, dry_run=True)
-    except Forbidden as error:
+    except Denied as error:
         return "only an operator may announce" in error.message
     return False
 

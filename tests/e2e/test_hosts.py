@@ -1,6 +1,5 @@
 """What a host is, and what happens where two ScheduledMachines name the same one or share a Node."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from local.plane import ControlPlane
 from local.provider.kinds import CLUSTERS, MACHINES
 from service.kube.client import Client
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, SCHEDULED_MACHINES, Resource
-from tests import watching
 from tests.e2e.manifests import NINE, condition, machine, says
 from tests.e2e.operator import Operator, operating
 from tests.e2e.workload import WorkloadSide
@@ -112,11 +110,9 @@ def cloud_machines() -> Raw:
 
 
 @pytest.fixture
-async def cloud(management: Client) -> AsyncIterator[None]:
+async def cloud(management: Client) -> None:
+    """It stays: without it Cluster API cannot convert a Machine that names it, nor a list that holds such a Machine."""
     await definitions.apply(management, cloud_machines())
-    yield
-    await management.delete(CUSTOM_RESOURCE_DEFINITIONS, CLOUD.label)
-    await watching.until_gone(management, CUSTOM_RESOURCE_DEFINITIONS, CLOUD.label)
 
 
 def in_the_cloud(name: str) -> Raw:
