@@ -237,7 +237,8 @@ async def test_a_cordon_left_over_from_a_controller_that_died_is_undone_when_the
         await workload.occupy(node)
         op.clock.move_to(SIX)
         await op.phase("worker", "ShuttingDown", "Draining")
-    left = await workload.until_node(node, lambda raw: raw["spec"].get("unschedulable"))
+        # Another writer of the Node may be quicker than the first cordon: the controller must live until it is there.
+        left = await workload.until_node(node, lambda raw: raw["spec"].get("unschedulable"))
     assert left["metadata"]["annotations"][names.ANNOTATION_CORDONED]
     await workload.client.delete(NODES, node)
 
