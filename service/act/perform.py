@@ -176,7 +176,7 @@ class Performer:
     async def _create(self, action: Create, subject: Subject, world: World) -> World:
         resource = await self._observer.resolve(action.manifest["apiVersion"], action.manifest["kind"])
         try:
-            with self._turn(CREATE, action, resource, subject):
+            with await self._turn(CREATE, action, resource, subject):
                 raw = await self._client.create(resource, dict(action.manifest), namespace=world.me.namespace)
         except AlreadyExists:
             # Ours from before a crash or a lost answer, or somebody else's: the next look tells.
@@ -203,7 +203,7 @@ class Performer:
             precondition["resourceVersion"] = action.resource_version
         body = {**action.body, "metadata": {**action.body.get("metadata", {}), **precondition}}
         try:
-            with self._turn("patch", action, resource, subject):
+            with await self._turn("patch", action, resource, subject):
                 raw = await self._client.patch(
                     resource, action.name, body, namespace=world.me.namespace, subresource=action.subresource
                 )
@@ -219,7 +219,7 @@ class Performer:
         seen = world.child(action.role)
         version = seen.resource_version if action.unchanged and seen else None
         try:
-            with self._turn("delete", action, resource, subject):
+            with await self._turn("delete", action, resource, subject):
                 raw = await self._client.delete(
                     resource, action.name, namespace=world.me.namespace, uid=action.uid, resource_version=version
                 )
@@ -234,13 +234,15 @@ class Performer:
             return self._observer.vanished(world, action.role, resource)
         return self._observer.absorbed(subject, world, action.role, resource, raw)
 
-    def _turn(
+    async def _turn(
         self, verb: str, action: Create | Patch | Delete, resource: Resource, subject: Subject
     ) -> AbstractContextManager[None]:
         """A slot for a call that a provider's webhook may hold up."""
         if action.role is Role.MACHINE:
             return nullcontext()
-        return self._slots.held(Lane(resource.label, verb), subject.key)
+        lane = Lane(resource.label, verb)
+        await self._slots.until_free(lane)
+        return self._slots.held(lane, subject.key)
 
     async def _on_workload(
         self, action: Cordon | Uncordon | ApplyTaints | Evict, subject: Subject, progress: Progress

@@ -1,11 +1,13 @@
 """How many slow calls may be under way at once, so that a server that hangs never holds every worker.
 
-A key that finds no slot does not wait for one: its worker goes on with other keys, and it is woken when a slot is free.
+A worker that finds no slot waits for one as long as all calls of its lane are quick, which is a matter of milliseconds.
+Once one of them is slow it goes on with other keys, and its key is woken when a slot is free.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, NamedTuple
@@ -67,6 +69,24 @@ class Slots:
         self._most_created = max(1, workers - max(1, workers // 4))
         self._lanes: dict[Lane, _State] = {}
         self._serial = count()
+        self._freed = asyncio.Event()
+        """Set, and replaced by another, whenever a call has ended."""
+
+    async def until_free(self, lane: Lane) -> None:
+        """Returns when there is a slot, or when waiting for one would take long: some call under way is slow."""
+        while (patience := self._patience(lane)) > 0:
+            freed = self._freed
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await freed.wait()
+
+    def _patience(self, lane: Lane) -> float:
+        """Seconds until a call under way counts as slow; 0 if there is a slot, or none to wait for."""
+        state = self._lanes.get(lane)
+        if state is None or self._is_slow(state) or self._has_room(lane, state):
+            return 0.0
+        oldest = min((at for each in self._lanes.values() for at in each.started.values()), default=None)
+        return 0.0 if oldest is None else max(0.0, oldest + SLOW_SECONDS - self._real())
 
     @contextmanager
     def held(self, lane: Lane, key: Key) -> Iterator[None]:
@@ -85,6 +105,8 @@ class Slots:
             del state.started[call]
             state.slow = self._real() - started > SLOW_SECONDS
             self._invite()
+            self._freed.set()
+            self._freed = asyncio.Event()
 
     def finished(self, key: Key, *, waits: bool = False) -> None:
         """The pass of a key is over; unless it `waits` for a slot, it needs none any more."""

@@ -1,5 +1,6 @@
 """Calls that hang take a bounded number of workers, and who finds no slot is woken when there is one."""
 
+import asyncio
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -116,3 +117,27 @@ def test_there_is_a_slot_however_few_workers_there_are(workers):
     with slots.held(HOSTS, KEYS[0]):
         assert len(slots._lanes) == 1
     assert slots._lanes == {}
+
+
+async def test_while_all_calls_are_quick_a_worker_waits_for_a_slot_and_no_key_is_put_aside(crowd):
+    calls = crowd.fill()
+    waiting = asyncio.create_task(crowd.slots.until_free(HOSTS))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    calls.pop().close()
+    await waiting
+    crowd.call(KEYS[30])
+    assert crowd.woken == []
+
+
+async def test_once_a_call_is_slow_no_worker_waits(crowd):
+    crowd.fill()
+    crowd.now += SLOW_SECONDS + 0.1
+    await crowd.slots.until_free(HOSTS)
+    assert crowd.park(KEYS[30]).slow
+
+
+async def test_a_slot_that_is_free_is_not_waited_for(crowd):
+    await crowd.slots.until_free(HOSTS)
+    crowd.call(KEYS[0])
+    await crowd.slots.until_free(HOSTS)
