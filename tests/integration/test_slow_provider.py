@@ -179,7 +179,7 @@ async def test_a_webhook_that_hangs_holds_up_neither_a_kill_switch_nor_a_removal
         await admin.patch(SCHEDULED_MACHINES, "killed", {"spec": {"killSwitch": True}}, namespace=namespace)
         await asyncio.gather(*ends)
         assert gone["killed"] - killed < HANG_SECONDS / 3
-        assert gone["ends"] - closed < HANG_SECONDS / 2
+        assert gone["ends"] - closed < HANG_SECONDS / 3
         assert webhook.asked - asked == half
         await until(lambda: op.phases("Pending") == CROWD - half)
         statuses = [await op.status(namespace, f"slow-{number}") for number in range(CROWD)]
