@@ -17,9 +17,9 @@ from agent.mailbox import Mailbox
 from agent.netlink import EventsUnavailable
 from agent.proc import ProcTable
 from agent.reports import Reports
-from agent.settings import Settings, parse
+from agent.settings import AgentSettings, parse
 from agent.sources import choose, fall_back
-from agent.trigger import State
+from agent.trigger import TriggerState
 from agent.watch import Follower, config_target, node_target
 
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(settings: Settings) -> None:
+def _run(settings: AgentSettings) -> None:
     log("info", "started", node=settings.node, pid=os.getpid(), host_check=settings.host_check)
     table = ProcTable(settings.proc)
     source = choose(settings.source, table, settings.poll_interval)
@@ -47,7 +47,7 @@ def _run(settings: Settings) -> None:
     claimant = Claimant(api, settings.node, settings.machine_id_file, settings.host_check)
     reports = Reports(mailbox, claimant)
     agent = Agent(
-        State(refire=settings.refire_interval),
+        TriggerState(refire=settings.refire_interval),
         mailbox,
         source,
         Examiner(table, match_pods=settings.match_pods),

@@ -46,7 +46,7 @@ class Refused(ApiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class APIServer:
     """Where the API server is and how to prove who we are; files are read anew each time, as both rotate."""
 
     host: str
@@ -71,7 +71,7 @@ class Endpoint:
 class Session:
     """Requests over one connection, one after the other."""
 
-    def __init__(self, endpoint: Endpoint, connection: HTTPSConnection) -> None:
+    def __init__(self, endpoint: APIServer, connection: HTTPSConnection) -> None:
         self._endpoint = endpoint
         self._connection = connection
 
@@ -105,7 +105,7 @@ class Session:
 class Api:
     """Opens sessions with one API server and turns everything that can go wrong into an ApiError."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: APIServer) -> None:
         self.endpoint = endpoint
 
     @contextmanager

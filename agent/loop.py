@@ -12,8 +12,8 @@ from agent.examine import Examiner, Match
 from agent.log import log
 from agent.mailbox import Mailbox
 from agent.netlink import EventsUnavailable
-from agent.sources import Source
-from agent.trigger import Failed, Matched, State, needs_scan, step, stored
+from agent.sources import ProcessSource
+from agent.trigger import Failed, Matched, TriggerState, needs_scan, step, stored
 
 RETRY_CAP = 5.0
 WRONG_HOST_CAP = 60.0
@@ -24,13 +24,13 @@ class Agent:
 
     def __init__(
         self,
-        state: State,
+        state: TriggerState,
         mailbox: Mailbox,
-        source: Source,
+        source: ProcessSource,
         examiner: Examiner,
         claimant: Claimant,
         *,
-        fall_back: Callable[[str], Source],
+        fall_back: Callable[[str], ProcessSource],
     ) -> None:
         self.state = state
         self.mailbox = mailbox
@@ -60,7 +60,7 @@ class Agent:
         if self.state.due(time.monotonic()):
             self._fire()
 
-    def _become(self, after: State) -> None:
+    def _become(self, after: TriggerState) -> None:
         before, self.state = self.state, after
         _announce(before, after)
         if before.watching and not after.watching:
@@ -119,7 +119,7 @@ class Agent:
         delay = backoff(self.state.attempts + 1, cap, random.random())  # noqa: S311 - jitter
         self._become(step(self.state, Failed(delay), time.monotonic()))
 
-    def _fired(self, match: Match, after: State) -> None:
+    def _fired(self, match: Match, after: TriggerState) -> None:
         self._last_problem = ""
         log("info", "requested", node=self.claimant.node, reason=match.reason)
         self._become(after)
@@ -130,7 +130,7 @@ class Agent:
         return self.source.wait(now) if self.state.watching else None
 
 
-def _announce(before: State, after: State) -> None:
+def _announce(before: TriggerState, after: TriggerState) -> None:
     if before.patterns != after.patterns:
         log("info", "config", patterns=list(after.patterns.entries), inert=not after.patterns)
     if before.requested and not after.requested:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 from urllib.parse import urlsplit
 
-from agent.api import Endpoint
+from agent.api import APIServer
 from agent.claim import HostCheck
 from agent.sources import SourceChoice
 
@@ -19,11 +19,11 @@ MAX_POLL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AgentSettings:
     """Everything that can be set."""
 
     node: str
-    endpoint: Endpoint
+    endpoint: APIServer
     source: SourceChoice
     poll_interval: float
     match_pods: bool
@@ -33,7 +33,7 @@ class Settings:
     proc: str
 
 
-def parse(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> Settings:
+def parse(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> AgentSettings:
     """Settings from the command line and the environment; ends the process with a usage message if they are wrong."""
     parser = build_parser(env)
     args = parser.parse_args(argv)
@@ -43,7 +43,7 @@ def parse(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> Settings:
         endpoint = _endpoint(args.server or _in_cluster(env), args.ca_file, args.token_file)
     except ValueError as error:
         parser.error(str(error))
-    return Settings(
+    return AgentSettings(
         node=args.node,
         endpoint=endpoint,
         source=args.source,
@@ -107,11 +107,11 @@ def _in_cluster(env: Mapping[str, str]) -> str:
     return f"https://{f'[{host}]' if ':' in host else host}:{env.get('KUBERNETES_SERVICE_PORT', '443')}"
 
 
-def _endpoint(server: str, ca_file: Path, token_file: Path) -> Endpoint:
+def _endpoint(server: str, ca_file: Path, token_file: Path) -> APIServer:
     url = urlsplit(server)
     if url.scheme != "https" or not url.hostname or url.path.strip("/"):
         raise ValueError(f"the API server must be given as https://host:port, not {server!r}")
-    return Endpoint(url.hostname, url.port or 443, ca_file, token_file)
+    return APIServer(url.hostname, url.port or 443, ca_file, token_file)
 
 
 def _refire_seconds(text: str) -> float:

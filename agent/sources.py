@@ -10,7 +10,7 @@ from agent.proc import ProcTable
 SourceChoice = Literal["auto", "events", "polling"]
 
 
-class Source(Protocol):
+class ProcessSource(Protocol):
     """Names processes worth examining. It is opened before a scan of everything, so that none slips between."""
 
     @property
@@ -39,7 +39,7 @@ class Source(Protocol):
         ...
 
 
-def choose(choice: SourceChoice, table: ProcTable, interval: float) -> Source:
+def choose(choice: SourceChoice, table: ProcTable, interval: float) -> ProcessSource:
     """The source to use on this host, tried out; says in the log which one and why."""
     if choice == "polling":
         log("info", "source", source="polling", interval=interval, why="asked for by --source")
@@ -56,7 +56,7 @@ def choose(choice: SourceChoice, table: ProcTable, interval: float) -> Source:
     return events
 
 
-def fall_back(table: ProcTable, interval: float, why: str) -> Source:
+def fall_back(table: ProcTable, interval: float, why: str) -> ProcessSource:
     """Polling, because events are not to be had."""
     log("warning", "source", source="polling", interval=interval, why=why)
     return PollingSource(table, interval)

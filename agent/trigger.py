@@ -49,7 +49,7 @@ Event = ConfigSeen | NodeSeen | NodeGone | Matched | Failed
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TriggerState:
     """All that the agent remembers. `try_at` and `fired_at` are monotonic seconds."""
 
     refire: float
@@ -75,7 +75,7 @@ class State:
         return self.held is not None and now >= self.try_at
 
 
-def step(state: State, event: Event, now: float) -> State:
+def step(state: TriggerState, event: Event, now: float) -> TriggerState:
     """The state after `event`."""
     match event:
         case ConfigSeen(patterns):
@@ -92,28 +92,28 @@ def step(state: State, event: Event, now: float) -> State:
             assert_never(event)
 
 
-def stored(state: State, node: NodeSeen, now: float) -> State:
+def stored(state: TriggerState, node: NodeSeen, now: float) -> TriggerState:
     """The state once the Node carries our request, as the API server answered."""
     return replace(state, node=node, held=None, attempts=0, fired_at=now)
 
 
-def needs_scan(before: State, after: State) -> bool:
+def needs_scan(before: TriggerState, after: TriggerState) -> bool:
     """Whether processes that already run must be looked at: after a start, a clearing, or new patterns."""
     return after.watching and (not before.watching or before.patterns != after.patterns)
 
 
-def _configured(state: State, patterns: Patterns) -> State:
+def _configured(state: TriggerState, patterns: Patterns) -> TriggerState:
     held = state.held if state.held is not None and state.held.pattern in patterns.entries else None
     return replace(state, patterns=patterns, held=held)
 
 
-def _node_seen(state: State, seen: NodeSeen) -> State:
+def _node_seen(state: TriggerState, seen: NodeSeen) -> TriggerState:
     if _older(seen, state.node):
         return state
     return replace(state, node=seen, held=None if seen.requested else state.held)
 
 
-def _matched(state: State, found: Match, now: float) -> State:
+def _matched(state: TriggerState, found: Match, now: float) -> TriggerState:
     if not state.watching:
         return state
     # A request that is cleared and made again at once would spin against the controller that clears it.

@@ -14,7 +14,7 @@ from crds.status import ScheduledMachineStatus
 from local.provider.kinds import BOOTSTRAPS, CLUSTERS, HOSTS, MACHINES
 from service.app import Shared
 from service.clock import ManualClock
-from service.controller import Controller
+from service.controller.wiring import Controller
 from service.decide import manifests
 from service.decide.intent import read_intent
 from service.decide.world import Cluster, Contract, Identity, World

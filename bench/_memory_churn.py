@@ -15,7 +15,7 @@ from bench import _herd as herd
 from bench._soak_churn import CHILDREN, HOLD, Churn
 from crds import names
 from local import access
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.provider.hosts import Host
 from local.provider.kinds import CLUSTERS, MACHINES
 from service.kube.client import Client
@@ -31,7 +31,7 @@ USERS = (access.CLUSTER_ACCESS, access.PROVIDER)
 class NodeChurn(Churn):
     """Users and Cluster API, in workload clusters that have Nodes and pods."""
 
-    def __init__(self, cluster: Cluster, client: Client, namespace: str, happened: Counter[str]) -> None:
+    def __init__(self, cluster: LocalCluster, client: Client, namespace: str, happened: Counter[str]) -> None:
         super().__init__(client, namespace, happened)
         self._cluster = cluster
 

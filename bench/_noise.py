@@ -1,6 +1,6 @@
 """Workload clusters that never stop talking, played by a process of its own: `python -m bench._noise FOLDER`.
 
-It serves the kubeconfig Secrets as well, so that `service.kube.workload` needs no other server. Prints its URL.
+It serves the kubeconfig Secrets as well, so that `service.workload.clusters` needs no other server. Prints its URL.
 """
 
 import asyncio

@@ -16,14 +16,14 @@ from bench import _proc
 from crds.schema import custom_resource_definition
 from local import access, capi
 from local.binaries import ensure
-from local.cluster import Audit, Cluster, Options
-from local.operator import REAL_TIME, Operator, Pace
+from local.cluster import Audit, LocalCluster, Options
+from local.operator import REAL_TIME, ClockPace, Operator
 from local.ports import ANY_PORTS
 from local.processes import Keeper
 from local.progress import Progress
 from local.provider import kinds
 
-CAPI_KINDS = ("Cluster", "Machine")
+CAPI_KINDS = ("LocalCluster", "Machine")
 LOOK_EVERY = 0.5
 QUIET_SECONDS = 5.0
 
@@ -32,11 +32,11 @@ QUIET_SECONDS = 5.0
 class Plane:
     """A control plane without Cluster API's controllers and without a provider: nobody else writes."""
 
-    cluster: Cluster
+    cluster: LocalCluster
     keeper: Keeper
 
     @contextmanager
-    def operator(self, pace: Pace = REAL_TIME) -> Iterator["Operated"]:
+    def operator(self, pace: ClockPace = REAL_TIME) -> Iterator["Operated"]:
         """The operator with its webhooks, as `5spot run` in a process of its own."""
         with Operator.start(self.cluster, self.keeper, pace, ANY_PORTS) as started:
             yield Operated(started)
@@ -48,7 +48,7 @@ def control_plane(audit: Audit = Audit.OFF) -> Iterator[Plane]:
     assets = ensure(Progress())
     served = [crd for crd in capi.load_definitions(assets.capi_crds) if crd["spec"]["names"]["kind"] in CAPI_KINDS]
     options = Options(definitions=(*kinds.definitions(), *served, custom_resource_definition()), audit=audit)
-    with Keeper() as keeper, Cluster("bench", assets, keeper, options) as cluster:
+    with Keeper() as keeper, LocalCluster("bench", assets, keeper, options) as cluster:
         yield Plane(cluster, keeper)
 
 
@@ -122,7 +122,7 @@ class Operated:
             if now != asked or await asyncio.to_thread(self.metric, "queue_depth") > 0:
                 asked, since = now, time.monotonic()
 
-    async def usage(self, cluster: Cluster, seconds: float) -> Usage:
+    async def usage(self, cluster: LocalCluster, seconds: float) -> Usage:
         """What it uses from now on; requests by the audit log, without watches and leases."""
         start, cpu, logged = time.monotonic(), self.cpu_seconds, cluster.audit_log.stat().st_size
         await asyncio.sleep(seconds)

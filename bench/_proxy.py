@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
 LONGEST_BODY = 64 * 1024 * 1024
@@ -91,7 +91,7 @@ def _cut(request: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def proxy(cluster: Cluster, directory: Path) -> AsyncIterator[Proxy]:
+async def proxy(cluster: LocalCluster, directory: Path) -> AsyncIterator[Proxy]:
     """A proxy on a port of its own, with a certificate that the cluster's clients trust."""
     cluster.authority.serving("proxy").write(directory, "proxy")
     served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from local import access
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.processes import Keeper, Server
 from service import cli
 from service.clock import SimulatedClock
@@ -28,7 +28,7 @@ SHORT_LEASES = (f"--lease-seconds={SHORT_LEASE}", "--lease-renew-seconds=4.5", "
 class Crew:
     """Where several replicas work, and on which clock."""
 
-    cluster: Cluster
+    cluster: LocalCluster
     keeper: Keeper
     tenants: str
     own: str

@@ -20,7 +20,7 @@ from bench._soak_fleet import Fleet
 from bench._soak_result import Result, Settings
 from crds import names
 from crds.providers import DEFAULT_POLICY
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.processes import Keeper
 from service.clock import SimulatedClock
 from service.decide.intent import read_intent
@@ -28,10 +28,10 @@ from service.decide.lifecycle import RELEASE_AFTER
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES, Resource
-from service.leasebook import SELECTOR
-from service.runtime.cache import Change, Happening
+from service.runtime.cache import Change, EventType
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+from service.sharding.lease_store import SELECTOR
 
 Raw = dict[str, Any]
 __all__ = ["Result", "Settings", "Soak", "soaking"]
@@ -110,7 +110,7 @@ class Soak:
     # What must hold
 
     def _scheduled_changed(self, change: Change) -> None:
-        if change.happening is Happening.DELETED:
+        if change.type is EventType.DELETED:
             metadata = change.object["metadata"]
             if _waited(metadata) * SPEED >= RELEASE_AFTER.total_seconds():
                 # Nobody holds a namespace for longer: what is left then is left to others, on purpose.
@@ -131,11 +131,11 @@ class Soak:
         if not change.key.name.endswith(names.MACHINE_SUFFIX):
             return
         meta, owner = change.object["metadata"], owner_of(change.object)
-        if change.happening is Happening.DELETED:
+        if change.type is EventType.DELETED:
             self._machines.pop(meta["uid"], None)
             self.result.happened["Machines gone"] += 1
             return
-        if change.happening is Happening.ADDED and owner:
+        if change.type is EventType.ADDED and owner:
             self.result.happened["Machines made"] += 1
             if owner in self._machines.values():
                 self.result.violations.append(f"a second Machine for the owner of {change.key.name}")
@@ -237,7 +237,7 @@ def owner_of(raw: Raw) -> str | None:
 
 
 @asynccontextmanager
-async def soaking(cluster: Cluster, keeper: Keeper, settings: Settings) -> AsyncIterator[Soak]:
+async def soaking(cluster: LocalCluster, keeper: Keeper, settings: Settings) -> AsyncIterator[Soak]:
     """A run, ready to start; its replicas are killed at the end."""
     mark = secrets.token_hex(3)
     async with cluster.client() as client:

@@ -11,9 +11,9 @@ from bench import _proc
 from bench._replica import Crew
 from bench._soak_result import Result
 from local.processes import Server
-from service.alarm import EXIT_CODE
 from service.runtime.key import Key
-from service.sharding import Shard, shard_number
+from service.sharding.shard import Shard, shard_number
+from service.sharding.watchdog import EXIT_CODE
 
 SAMPLE_EVERY = 5.0
 STARTED = "controller started"

@@ -11,11 +11,12 @@ from pathlib import Path
 import uvloop
 from fastapi import FastAPI, Request, Response
 
-from certs.issue import Pair
+from certs.issue import KeyPair
 from certs.tls import ServingContext
 from crds import names
-from service import heap, metrics
-from service.servers import Endpoint, bound
+from service import metrics
+from service.http.servers import BoundServer, bound
+from service.runtime import memory
 from webhooks.review import allow
 from webhooks.routes import create_app
 from webhooks.verdict import Gate
@@ -43,9 +44,9 @@ def bare() -> FastAPI:
 async def serve(app: FastAPI, folder: Path) -> None:
     metrics.instrument(app)
     serving = ServingContext()
-    serving.load(Pair((folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()))
+    serving.load(KeyPair((folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()))
     with bound("127.0.0.1", 0) as listener:
-        endpoint = Endpoint("bench", app, listener, serving.live)
+        endpoint = BoundServer("bench", app, listener, serving.live)
         print(endpoint.port, flush=True)
         await endpoint.serve()
 
@@ -53,7 +54,7 @@ async def serve(app: FastAPI, folder: Path) -> None:
 def main() -> None:
     os.sched_setaffinity(0, {CORE})
     app = {"gate": gate, "bare": bare}[sys.argv[1]]()
-    heap.settle()  # as `5spot run` does
+    memory.settle()  # as `5spot run` does
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, Path(sys.argv[2])))
 

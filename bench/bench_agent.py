@@ -31,7 +31,7 @@ from crds.names import (
 )
 from local.access import ADMIN
 from local.binaries import ensure
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.processes import Keeper
 from local.progress import Progress
 from service.kube.client import Client
@@ -70,7 +70,7 @@ class Figures:
 class Agent:
     """An agent process and what the kernel says of it."""
 
-    def __init__(self, cluster: Cluster, folder: Path, source: str) -> None:
+    def __init__(self, cluster: LocalCluster, folder: Path, source: str) -> None:
         self._log = folder / f"{source}.log"
         command = [
             sys.executable,
@@ -108,7 +108,9 @@ class Agent:
         return int(line.split()[1]) / 1024
 
 
-async def measure(cluster: Cluster, client: Client, folder: Path, source: str, args: argparse.Namespace) -> Figures:
+async def measure(
+    cluster: LocalCluster, client: Client, folder: Path, source: str, args: argparse.Namespace
+) -> Figures:
     """One source: a few starts, then one life with rest and work."""
     starts = [await start_once(cluster, folder, source) for _ in range(args.starts)]
     with running(Agent(cluster, folder, source)) as agent:
@@ -119,7 +121,7 @@ async def measure(cluster: Cluster, client: Client, folder: Path, source: str, a
         return Figures(statistics.median(starts), agent.memory(), cpu, forks, latencies)
 
 
-async def start_once(cluster: Cluster, folder: Path, source: str) -> float:
+async def start_once(cluster: LocalCluster, folder: Path, source: str) -> float:
     """Seconds from the start of the process until it looks for its patterns."""
     with running(Agent(cluster, folder, source)) as agent:
         return await agent.said("config", 1)
@@ -174,7 +176,7 @@ async def stored(client: Client, version: str) -> float:
     raise SystemExit("the watch ended early")
 
 
-async def prepare(client: Client, folder: Path, cluster: Cluster) -> None:
+async def prepare(client: Client, folder: Path, cluster: LocalCluster) -> None:
     """A Node for this machine, its ConfigMap, credentials, and a program of a name of its own."""
     await client.create(NODES, {"metadata": {"name": NODE}})
     info: dict[str, Any] = {"machineID": MACHINE_ID}
@@ -210,7 +212,7 @@ async def run(args: argparse.Namespace) -> None:
     bars = Bars()
     with (
         Keeper() as keeper,
-        Cluster("bench", ensure(Progress()), keeper) as cluster,
+        LocalCluster("bench", ensure(Progress()), keeper) as cluster,
         tempfile.TemporaryDirectory() as t,
     ):
         async with cluster.client() as client:

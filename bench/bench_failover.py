@@ -20,8 +20,8 @@ from local.processes import Server
 from service.clock import SimulatedClock
 from service.kube.client import Client
 from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES
-from service.leasebook import SELECTOR
-from service.sharding import LeaseTimes
+from service.sharding.lease_store import SELECTOR
+from service.sharding.leases import LeaseTimes
 
 MOST_SECONDS = LeaseTimes().duration + 5.0
 REPLICAS = 3

@@ -19,8 +19,9 @@ from bench import _herd as herd
 from bench._bars import Bars
 from bench._plane import control_plane
 from bench._proc import Spent, Stopwatch
-from local.cluster import Cluster
-from service import heap, log
+from local.cluster import LocalCluster
+from service import log
+from service.runtime import memory
 
 MOST_RATIO = 1.3
 MOST_GROWTH = 5.5
@@ -54,7 +55,7 @@ def milliseconds(spent: Spent, objects: int) -> str:
     return f"{spent.own / objects * 1000:.1f} + {spent.servers / objects * 1000:.1f} ms of the servers"
 
 
-async def one_round(cluster: Cluster, objects: int, number: int) -> Round:
+async def one_round(cluster: LocalCluster, objects: int, number: int) -> Round:
     bare_space, our_space = f"bare-{objects}-{number}", f"ours-{objects}-{number}"
     if number % 2:
         ours, with_events = await operator(cluster, objects, our_space)
@@ -67,12 +68,12 @@ async def one_round(cluster: Cluster, objects: int, number: int) -> Round:
     return done
 
 
-async def bare_client(cluster: Cluster, objects: int, space: str) -> Spent:
+async def bare_client(cluster: LocalCluster, objects: int, space: str) -> Spent:
     async with cluster.client() as client:
         return await herd.bare_client(client, space, await herd.prepare(client, space, objects), stopwatch_of(cluster))
 
 
-async def operator(cluster: Cluster, objects: int, space: str) -> tuple[Spent, Spent]:
+async def operator(cluster: LocalCluster, objects: int, space: str) -> tuple[Spent, Spent]:
     async with cluster.client() as client:
         await herd.prepare(client, space, objects)
         spent = await herd.operator(client, space, objects, stopwatch_of(cluster))
@@ -81,11 +82,11 @@ async def operator(cluster: Cluster, objects: int, space: str) -> tuple[Spent, S
     return spent
 
 
-def stopwatch_of(cluster: Cluster) -> Stopwatch:
+def stopwatch_of(cluster: LocalCluster) -> Stopwatch:
     return Stopwatch([server.pid for server in cluster.servers if server.pid])
 
 
-async def compare(cluster: Cluster, objects: int, runs: int, bars: Bars) -> None:
+async def compare(cluster: LocalCluster, objects: int, runs: int, bars: Bars) -> None:
     await bare_client(cluster, objects, "warm-up")  # whoever comes first meets a server that has never been so quick
     rounds = [await one_round(cluster, objects, number) for number in range(runs)]
     ratio = statistics.median(each.ratio for each in rounds)
@@ -94,7 +95,7 @@ async def compare(cluster: Cluster, objects: int, runs: int, bars: Bars) -> None
     bars.at_most(f"{objects} objects, until the last Event", slowest, MOST_EVENT_SECONDS, " s", firm=False)
 
 
-async def grow(cluster: Cluster, objects: int, bars: Bars) -> None:
+async def grow(cluster: LocalCluster, objects: int, bars: Bars) -> None:
     """The small herds before and after the large one, so that a server that gets slower with age hits both."""
     before = await alone(cluster, objects, "before")
     large = await alone(cluster, LARGE * objects, "large")
@@ -103,18 +104,18 @@ async def grow(cluster: Cluster, objects: int, bars: Bars) -> None:
     bars.at_most(f"{LARGE * objects} objects against {objects}", growth, MOST_GROWTH, " times")
 
 
-async def compare_large(cluster: Cluster, objects: int) -> None:
+async def compare_large(cluster: LocalCluster, objects: int) -> None:
     """For comparison only, as it is done once: the side that comes second meets a server that stores more."""
     await one_round(cluster, objects, 0)
 
 
-async def alone(cluster: Cluster, objects: int, space: str) -> Spent:
+async def alone(cluster: LocalCluster, objects: int, space: str) -> Spent:
     spent, _ = await operator(cluster, objects, space)
     print(f"{objects} objects: {spent.seconds:.2f} s, {milliseconds(spent, objects)} for each", flush=True)
     return spent
 
 
-def on_fresh_servers(measure: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
+def on_fresh_servers(measure: Callable[[LocalCluster], Coroutine[Any, Any, None]]) -> None:
     with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(measure(plane.cluster))
 
@@ -129,7 +130,7 @@ def main() -> None:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         # As `5spot run` does: what is logged costs time as well.
         log.configure("info", "json", nowhere)
-        heap.settle()
+        memory.settle()
         if not args.scale:
             on_fresh_servers(lambda cluster: compare(cluster, args.objects, args.runs, bars))
         on_fresh_servers(lambda cluster: grow(cluster, args.objects, bars))

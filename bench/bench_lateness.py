@@ -14,7 +14,7 @@ from bench import _herd as herd
 from bench import _population as population
 from bench._bars import Bars, quantile
 from bench._plane import Operated, Plane, control_plane
-from local.operator import Pace
+from local.operator import ClockPace
 from local.provider.kinds import MACHINES
 from service.clock import SimulatedClock
 from service.kube.client import Client
@@ -86,7 +86,7 @@ def main() -> None:
     args = parser.parse_args()
     with (
         control_plane() as plane,
-        plane.operator(Pace(START, args.speed)) as operated,
+        plane.operator(ClockPace(START, args.speed)) as operated,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         runner.run(run(plane, operated, args))

@@ -32,7 +32,7 @@ from local.processes import Server
 from service.clock import SimulatedClock
 from service.kube.client import Client, PatchKind
 from service.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
-from service.runtime.cache import Change, Happening
+from service.runtime.cache import Change, EventType
 from service.runtime.informer import Informer
 from webhooks.configuration import Registration, manifests
 
@@ -78,7 +78,7 @@ class Run:
         return Informer(self._client, resource, namespaces=(TENANTS,))
 
     def _machine_changed(self, change: Change) -> None:
-        if change.happening is not Happening.DELETED:
+        if change.type is not EventType.DELETED:
             self._churn.held.put_nowait(change.object)
 
     async def _register(self) -> None:

@@ -15,16 +15,17 @@ import uvloop
 from bench import _herd as herd
 from bench._bars import Bars
 from bench._plane import control_plane
-from local.cluster import Cluster
-from service import heap, log
+from local.cluster import LocalCluster
+from service import log
 from service.clock import ManualClock
+from service.runtime import memory
 from service.runtime.key import Key
 
 MOST_SECONDS = 2.0
 ALONE = "patient"
 
 
-async def measure(cluster: Cluster, objects: int, *, one_host: bool) -> tuple[float, int]:
+async def measure(cluster: LocalCluster, objects: int, *, one_host: bool) -> tuple[float, int]:
     """Seconds until the one is served, and how many of the crowd had been by then."""
     kind = "copies" if one_host else "crowd"
     crowd, alone = f"{kind}-{objects}", f"{kind}-{objects}-neighbour"
@@ -62,7 +63,7 @@ def patient() -> herd.Raw:
     return raw
 
 
-async def run(cluster: Cluster, objects: int) -> None:
+async def run(cluster: LocalCluster, objects: int) -> None:
     bars = Bars()
     for one_host in (False, True):
         took, before = await measure(cluster, objects, one_host=one_host)
@@ -79,7 +80,7 @@ def main() -> None:
     args = parser.parse_args()
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         log.configure("info", "json", nowhere)
-        heap.settle()
+        memory.settle()
         with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run(plane.cluster, args.objects))
 

@@ -20,11 +20,12 @@ import uvloop
 
 from bench._bars import Bars, quantile
 from bench._noise import QUIET, STAMP
-from service import heap, log
+from service import log
 from service.kube.client import Client
-from service.kube.workload import Workloads
+from service.runtime import memory
 from service.runtime.cache import Change
 from service.runtime.key import Key
+from service.workload.clusters import WorkloadClusters
 
 MOST_LAG = 0.1
 TICK = 0.005
@@ -45,7 +46,7 @@ class Felt:
 
 async def measure(client: Client, noisy: int, seconds: float) -> Felt:
     felt = Felt()
-    workloads = Workloads(client)
+    workloads = WorkloadClusters(client)
 
     def heard(cluster: Key, change: Change) -> None:
         if cluster.name != QUIET:
@@ -92,7 +93,7 @@ def main() -> None:
     args = parser.parse_args()
     with open(os.devnull, "w", encoding="utf-8") as nowhere, tempfile.TemporaryDirectory() as folder:  # noqa: PTH123
         log.configure("info", "json", nowhere)
-        heap.settle()
+        memory.settle()
         command = [sys.executable, "-m", "bench._noise", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as noise:
             assert noise.stdout is not None

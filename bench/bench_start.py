@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 from bench._bars import Bars
 from local.binaries import Assets, ensure
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.plane import ControlPlane
 from local.processes import Keeper
 from local.progress import Progress
@@ -43,7 +43,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     assets: Assets = ensure(Progress())
     bars = Bars()
-    small = measure("small", lambda keeper: Cluster("small", assets, keeper), rounds)
+    small = measure("small", lambda keeper: LocalCluster("small", assets, keeper), rounds)
     bars.at_most("small control plane, median", small, SMALL_SECONDS, " s", firm=False)
     whole = measure("whole", lambda keeper: ControlPlane(assets, keeper), rounds)
     bars.at_most("both clusters with Cluster API, median", whole, WHOLE_SECONDS, " s", firm=False)

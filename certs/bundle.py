@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography import x509
 
-from certs.issue import BACKDATED, Pair, belongs, names_of, new_authority, new_leaf, signed_by
+from certs.issue import BACKDATED, KeyPair, belongs, names_of, new_authority, new_leaf, signed_by
 
 CA_CERTIFICATE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
@@ -27,7 +27,7 @@ SWITCHED_AT: Final = "switched-at"
 NOT_YET: Final = datetime.max.replace(tzinfo=UTC)
 
 
-class Request(StrEnum):
+class RotationRequest(StrEnum):
     """What a person may ask for ahead of time, as the value of an annotation on the Secret."""
 
     LEAF = "leaf"
@@ -60,9 +60,9 @@ class Policy:
 class Bundle:
     """The authority in use and the serving certificate it signed, and the authorities coming and going."""
 
-    authority: Pair
-    leaf: Pair
-    coming: Pair | None = None
+    authority: KeyPair
+    leaf: KeyPair
+    coming: KeyPair | None = None
     published_at: datetime | None = None
     going: bytes | None = None
     switched_at: datetime | None = None
@@ -93,9 +93,9 @@ def decode(data: Mapping[str, bytes]) -> Bundle:
     """The bundle in a Secret's data; raises `UnreadableBundleError` for anything that could not be served."""
     try:
         bundle = Bundle(
-            authority=Pair(data[CA_CERTIFICATE], data[CA_KEY]),
-            leaf=Pair(data[LEAF_CERTIFICATE], data[LEAF_KEY]),
-            coming=Pair(data[NEXT_CERTIFICATE], data[NEXT_KEY]) if NEXT_CERTIFICATE in data else None,
+            authority=KeyPair(data[CA_CERTIFICATE], data[CA_KEY]),
+            leaf=KeyPair(data[LEAF_CERTIFICATE], data[LEAF_KEY]),
+            coming=KeyPair(data[NEXT_CERTIFICATE], data[NEXT_KEY]) if NEXT_CERTIFICATE in data else None,
             published_at=_instant(data.get(PUBLISHED_AT)),
             going=data.get(OLD_CERTIFICATE),
             switched_at=_instant(data.get(SWITCHED_AT)),
@@ -118,17 +118,17 @@ def first_bundle(names: tuple[str, ...], now: datetime, policy: Policy) -> Bundl
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class BundleState:
     """What a step depends on besides the bundle."""
 
     now: datetime
     names: tuple[str, ...]
     # Whether every webhook configuration carries the bundle's `trusted` already.
     published: bool
-    requested: Request | None = None
+    requested: RotationRequest | None = None
 
 
-def advance(bundle: Bundle, situation: Situation, policy: Policy) -> Bundle:
+def advance(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:
     """The state that follows; the very same object when nothing is due."""
     now = situation.now
     if bundle.authority.parsed.not_valid_after_utc <= now:
@@ -145,7 +145,7 @@ def advance(bundle: Bundle, situation: Situation, policy: Policy) -> Bundle:
     return _with_fresh_leaf(bundle, situation, policy)
 
 
-def look_again_at(bundle: Bundle, policy: Policy) -> datetime:
+def requeue_at(bundle: Bundle, policy: Policy) -> datetime:
     """The next instant at which `advance` may have something to do by itself."""
     return min(
         policy.renewal(bundle.leaf.parsed),
@@ -155,15 +155,15 @@ def look_again_at(bundle: Bundle, policy: Policy) -> datetime:
     )
 
 
-def _with_coming(bundle: Bundle, situation: Situation, policy: Policy) -> Bundle:
+def _with_coming(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:
     due = situation.now >= policy.renewal(bundle.authority.parsed)
     # One rotation at a time: while an authority is going, the next one waits.
-    if bundle.going or not (due or situation.requested is Request.CA):
+    if bundle.going or not (due or situation.requested is RotationRequest.CA):
         return bundle
     return replace(bundle, coming=new_authority(situation.now, policy.authority_life), published_at=None)
 
 
-def _switched(bundle: Bundle, situation: Situation, policy: Policy) -> Bundle:
+def _switched(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:
     authority = bundle.coming
     if authority is None:
         return bundle
@@ -175,10 +175,10 @@ def _switched(bundle: Bundle, situation: Situation, policy: Policy) -> Bundle:
     )
 
 
-def _with_fresh_leaf(bundle: Bundle, situation: Situation, policy: Policy) -> Bundle:
+def _with_fresh_leaf(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:
     leaf = bundle.leaf.parsed
     stale = (
-        situation.requested is Request.LEAF
+        situation.requested is RotationRequest.LEAF
         or situation.now >= policy.renewal(leaf)
         or not names_of(leaf) >= frozenset(situation.names)
         or not signed_by(leaf, bundle.authority.parsed)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from certs.bundle import Bundle, Policy, Request, Situation, advance, first_bundle, look_again_at
+from certs.bundle import Bundle, BundleState, Policy, RotationRequest, advance, first_bundle, requeue_at
 from certs.tls import AuthorityFile, CertificateFiles, ServingContext, UnusableCertificateError
 
 FIRST_RETRY: Final = 0.2
@@ -53,7 +53,7 @@ class Snapshot:
     bundle: Bundle | None
     version: str | None
     configurations: tuple[Published, ...] = ()
-    requested: Request | None = None
+    requested: RotationRequest | None = None
 
     def carries(self, trusted: bytes) -> bool:
         """Whether every configuration has exactly this caBundle in every webhook."""
@@ -104,7 +104,7 @@ class Rotation:
                 await asyncio.sleep(_pause(failures))
                 continue
             failures = 0
-            await self._wait(look_again_at(bundle, self.policy))
+            await self._wait(requeue_at(bundle, self.policy))
 
     async def settle(self) -> Bundle:
         """Takes step after step until nothing is due."""
@@ -137,7 +137,7 @@ class Rotation:
         now = self.now()
         # A Secret that was deleted comes back as it was: API servers trust what we are serving.
         bundle = snapshot.bundle or self._current or first_bundle(self.names, now, self.policy)
-        situation = Situation(now, self.names, snapshot.carries(bundle.trusted), snapshot.requested)
+        situation = BundleState(now, self.names, snapshot.carries(bundle.trusted), snapshot.requested)
         return advance(bundle, situation, self.policy)
 
     def _serve(self, bundle: Bundle) -> None:

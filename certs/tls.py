@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from certs.issue import Pair
+from certs.issue import KeyPair
 
 
 class UnusableCertificateError(ValueError):
@@ -26,7 +26,7 @@ class ServingContext:
 
     def __init__(self, *, verify_clients: bool = False) -> None:
         self.live = _server_context()
-        self._loaded: Pair | None = None
+        self._loaded: KeyPair | None = None
         self._expires: datetime | None = None
         self._authorities: bytes | None = None
         if verify_clients:
@@ -41,7 +41,7 @@ class ServingContext:
         """Whether there is something to present that clients will accept."""
         return self._expires is not None and now < self._expires
 
-    def load(self, pair: Pair) -> bool:
+    def load(self, pair: KeyPair) -> bool:
         """Serves `pair` from now on; False if it is served already."""
         if pair == self._loaded:
             return False
@@ -85,9 +85,9 @@ class CertificateFiles:
         stats = (self.certificate.stat(), self.key.stat())
         return tuple((stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats)
 
-    def read(self) -> Pair:
+    def read(self) -> KeyPair:
         """The pair as it lies there now."""
-        return Pair(self.certificate.read_bytes(), self.key.read_bytes())
+        return KeyPair(self.certificate.read_bytes(), self.key.read_bytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _server_context() -> ssl.SSLContext:
     return context
 
 
-def _load(context: ssl.SSLContext, pair: Pair) -> None:
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     try:
         x509.load_pem_x509_certificate(pair.certificate)
         with _in_memory(pair.certificate) as certificate, _in_memory(pair.key) as key:

@@ -11,9 +11,9 @@ import yaml
 
 from local import access
 from local.binaries import Assets
-from local.cluster import Cluster, start_on_free_port
+from local.cluster import LocalCluster, start_on_free_port
 from local.crds import FIELD_MANAGER, apply_all
-from local.kubeadm import Provider
+from local.kubeadm import KubeadmProvider
 from local.ports import LOOPBACK, PortRange
 from local.processes import Keeper, Server
 from service.kube.client import PatchKind
@@ -40,13 +40,13 @@ class Manager:
     webhooks: Sequence[Manifest] = ()
 
 
-def start(cluster: Cluster, assets: Assets, keeper: Keeper, ports: PortRange) -> Server:
+def start(cluster: LocalCluster, assets: Assets, keeper: Keeper, ports: PortRange) -> Server:
     """Installs the core's CRDs and brings its manager up; ready means that it converts and reconciles."""
     definitions = load_definitions(assets.capi_crds)
     return _start(cluster, Manager("capi", access.CAPI, assets.capi_core, definitions), keeper, ports)
 
 
-def start_kubeadm(cluster: Cluster, provider: Provider, keeper: Keeper, ports: PortRange) -> Server:
+def start_kubeadm(cluster: LocalCluster, provider: KubeadmProvider, keeper: Keeper, ports: PortRange) -> Server:
     """Installs the kubeadm bootstrap provider with its CRDs and webhooks; the core must run already."""
     definitions = [_labelled(crd) for crd in load_definitions(provider.crds)]
     webhooks = yaml.load_all(provider.webhooks.read_bytes(), Loader=yaml.CSafeLoader)
@@ -54,7 +54,7 @@ def start_kubeadm(cluster: Cluster, provider: Provider, keeper: Keeper, ports: P
     return _start(cluster, manager, keeper, ports)
 
 
-def _start(cluster: Cluster, manager: Manager, keeper: Keeper, ports: PortRange) -> Server:
+def _start(cluster: LocalCluster, manager: Manager, keeper: Keeper, ports: PortRange) -> Server:
     certificates = cluster.directory / f"{manager.name}-webhook"
     cluster.authority.serving(f"{manager.name} webhook").write(certificates)
 
@@ -79,7 +79,7 @@ def _start(cluster: Cluster, manager: Manager, keeper: Keeper, ports: PortRange)
     return start_on_free_port(make, ports)
 
 
-def _install(cluster: Cluster, manager: Manager, port: int) -> None:
+def _install(cluster: LocalCluster, manager: Manager, port: int) -> None:
     """Everything that leads the API server to the manager's webhook on that port."""
     conversion = conversion_by(f"https://{LOOPBACK}:{port}/convert", cluster.authority.pem)
     converted = [{**crd, "spec": {**crd["spec"], "conversion": conversion}} for crd in manager.definitions]
@@ -89,7 +89,7 @@ def _install(cluster: Cluster, manager: Manager, port: int) -> None:
         asyncio.run(_apply_webhooks(cluster, configurations))
 
 
-async def _apply_webhooks(cluster: Cluster, configurations: Iterable[Manifest]) -> None:
+async def _apply_webhooks(cluster: LocalCluster, configurations: Iterable[Manifest]) -> None:
     async with cluster.client() as client:
         for each in configurations:
             kind, name = WEBHOOK_KINDS[each["kind"]], each["metadata"]["name"]

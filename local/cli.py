@@ -16,7 +16,7 @@ from local.arguments import instant, speed
 from local.errors import LocalError
 from local.keeper import group_of
 from local.ports import ANY_PORTS, PortRange
-from local.state import State
+from local.state import LocalState
 
 DOWN_SECONDS = 60
 INTERRUPTED = 130
@@ -92,13 +92,13 @@ def run(args: argparse.Namespace) -> int:
 def _up(args: argparse.Namespace) -> int:
     # Only now: --help should not wait for the libraries that this pulls in.
     from local import up  # noqa: PLC0415
-    from local.operator import Pace  # noqa: PLC0415
+    from local.operator import ClockPace  # noqa: PLC0415
     from local.progress import Progress  # noqa: PLC0415
 
     if args.no_operator and (args.at or args.speed):
         args.usage_error("--at and --speed set the operator's clock and make no sense with --no-operator")
-    pace = None if args.no_operator else Pace(args.at, args.speed or 1.0)
-    request = up.Request(_absolute(args.kubeconfig), _absolute(args.workload_kubeconfig), args.ports, pace)
+    pace = None if args.no_operator else ClockPace(args.at, args.speed or 1.0)
+    request = up.UpRequest(_absolute(args.kubeconfig), _absolute(args.workload_kubeconfig), args.ports, pace)
     _refuse_second()
     if args.detach:
         _show(up.detached(request, Progress()), f"Stop it with: {_me()} local down")
@@ -172,7 +172,7 @@ def _refuse_second() -> None:
         raise LocalError(state.already(found))
 
 
-def _show(found: State, stop: str) -> None:
+def _show(found: LocalState, stop: str) -> None:
     print(f"The control plane is ready; process {found.owner} holds it since {found.started}.\n")
     for (name, url), config in zip(found.clusters.items(), (found.kubeconfig, found.workload_kubeconfig), strict=True):
         parts = [process.removeprefix(f"{name}-") for process in found.processes if process.startswith(f"{name}-")]
@@ -197,7 +197,7 @@ def _show_operator(operator: dict[str, str]) -> None:
         print(f"  {'':11} its clock {operator['clock']}")
 
 
-def _tries(found: State) -> list[str]:
+def _tries(found: LocalState) -> list[str]:
     """What to type next, after `kubectl`."""
     look = "get clusters,machines --all-namespaces"
     if not found.operator:

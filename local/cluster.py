@@ -47,7 +47,7 @@ class Options:
     ports: PortRange = ANY_PORTS
 
 
-class Cluster:
+class LocalCluster:
     """A running cluster; `with Cluster(...)` starts it and stops it.
 
     `etcd`, `apiserver` and `controller_manager` can each be stopped, killed, paused and restarted to test faults.

@@ -30,7 +30,7 @@ WEBHOOKS: Final = "bootstrap/kubeadm/config/webhook/manifests.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class KubeadmProvider:
     """Where the program is, the folder with its CRDs, and the file with its webhook configurations."""
 
     program: Path
@@ -53,12 +53,12 @@ class Provider:
         return [name for name, there in usable.items() if not there]
 
 
-def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Provider:
+def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> KubeadmProvider:
     """Where the provider is, built first if need be. Raises LocalError with a sentence if that cannot be."""
     given = environ.get(ASSETS_VARIABLE)
-    if given and not Provider.under(Path(given).absolute()).missing():
-        return Provider.under(Path(given).absolute())
-    return Provider.under(entry().ensure(environ, progress))
+    if given and not KubeadmProvider.under(Path(given).absolute()).missing():
+        return KubeadmProvider.under(Path(given).absolute())
+    return KubeadmProvider.under(entry().ensure(environ, progress))
 
 
 def entry() -> Entry:
@@ -68,12 +68,12 @@ def entry() -> Entry:
         "Cluster API's kubeadm bootstrap provider",
         "the first time takes about three minutes",
         _make,
-        lambda folder: Provider.under(folder).missing(),
+        lambda folder: KubeadmProvider.under(folder).missing(),
     )
 
 
 def _make(workshop: Workshop, progress: Progress) -> None:
-    made = Provider.under(workshop.target)
+    made = KubeadmProvider.under(workshop.target)
     with go_module(workshop, PINNED, progress) as go:
         loopback.keep_to(go)
         compiled(go, workshop.target, "the kubeadm bootstrap provider", FLAGS, progress)

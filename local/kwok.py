@@ -4,14 +4,14 @@ from pathlib import Path
 
 from local import access
 from local.binaries import Assets
-from local.cluster import Cluster, start_on_free_port
+from local.cluster import LocalCluster, start_on_free_port
 from local.ports import LOOPBACK, PortRange
 from local.processes import Keeper, Server
 
 LEASE_SECONDS = 40
 
 
-def start(cluster: Cluster, assets: Assets, keeper: Keeper, ports: PortRange) -> Server:
+def start(cluster: LocalCluster, assets: Assets, keeper: Keeper, ports: PortRange) -> Server:
     """Looks after all Nodes of the cluster."""
     stages = cluster.directory / "kwok-stages.yaml"
     stages.write_bytes(b"\n---\n".join(path.read_bytes() for path in stage_files(assets.kwok_stages)))

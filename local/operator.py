@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from crds import names
 from local import access, examples
-from local.cluster import Cluster, start_on_free_port
+from local.cluster import LocalCluster, start_on_free_port
 from local.crds import FIELD_MANAGER, LOOK_EVERY
 from local.errors import LocalError
 from local.ports import LOOPBACK, PortRange
@@ -33,7 +33,7 @@ CLOCK = re.compile(rb"^fivespot_clock_time_seconds (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ClockPace:
     """The operator's clock: where it starts (now, if nothing is said) and how many times too fast it runs."""
 
     at: datetime | None = None
@@ -56,7 +56,7 @@ class Pace:
         return f"{start}, runs {self.speed:g} times as fast" if self.speed != 1.0 else start
 
 
-REAL_TIME = Pace()
+REAL_TIME = ClockPace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class Operator:
 
     server: Server
     endpoints: Endpoints
-    pace: Pace
+    pace: ClockPace
 
     @classmethod
-    def start(cls, cluster: Cluster, keeper: Keeper, pace: Pace, ports: PortRange) -> "Operator":
+    def start(cls, cluster: LocalCluster, keeper: Keeper, pace: ClockPace, ports: PortRange) -> "Operator":
         """Brings it up; ready means that its webhooks answer the API server and its caches are complete."""
         made: list[Operator] = []
 
@@ -143,7 +143,7 @@ def told_time(metrics_url: str) -> datetime | None:
     return datetime.fromtimestamp(float(found[1]), UTC) if found else None
 
 
-def _command(cluster: Cluster, endpoints: Endpoints, pace: Pace) -> list[str]:
+def _command(cluster: LocalCluster, endpoints: Endpoints, pace: ClockPace) -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -159,7 +159,7 @@ def _command(cluster: Cluster, endpoints: Endpoints, pace: Pace) -> list[str]:
     ]
 
 
-async def _with(cluster: Cluster, work: Callable[[Client], Awaitable[None]]) -> None:
+async def _with(cluster: LocalCluster, work: Callable[[Client], Awaitable[None]]) -> None:
     async with cluster.client() as client:
         await work(client)
 

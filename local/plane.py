@@ -12,8 +12,8 @@ from typing import Self
 
 from local import access, capi, clusters, kwok, pki
 from local.binaries import Assets
-from local.cluster import Cluster, Options, stopped_on_failure
-from local.kubeadm import Provider
+from local.cluster import LocalCluster, Options, stopped_on_failure
+from local.kubeadm import KubeadmProvider
 from local.processes import Keeper, Server
 from local.provider import kinds, workloads
 from local.provider.workloads import access_kubeconfig, provider_kubeconfig
@@ -38,9 +38,9 @@ class ControlPlane:
         self._options = management or Options()
         self.workloads_folder = keeper.directory / "workloads"
         definitions = (*kinds.definitions(), *self._options.definitions)
-        self.management = Cluster("management", assets, keeper, replace(self._options, definitions=definitions))
+        self.management = LocalCluster("management", assets, keeper, replace(self._options, definitions=definitions))
         self.kwoks: dict[str, Server] = {}
-        self.workloads: dict[str, Cluster] = {}
+        self.workloads: dict[str, LocalCluster] = {}
 
     def start(self) -> Self:
         """Brings everything up, both clusters side by side."""
@@ -69,7 +69,7 @@ class ControlPlane:
         self.stop()
 
     @property
-    def workload(self) -> Cluster:
+    def workload(self) -> LocalCluster:
         """The workload cluster behind `demo`."""
         return self.workloads[workloads.DEFAULT]
 
@@ -80,9 +80,9 @@ class ControlPlane:
         added = (self.kubeadm,) if self.kubeadm else ()
         return (*(s for c in clusters_ for s in c.servers), self.capi, *added, self.provider, *self.kwoks.values())
 
-    def add_workload(self, name: str) -> Cluster:
+    def add_workload(self, name: str) -> LocalCluster:
         """Starts one more workload cluster, for SimulatedControlPlanes whose `spec.workload` names it."""
-        cluster = Cluster(name, self._assets, self._keeper, Options(ports=self._options.ports)).start()
+        cluster = LocalCluster(name, self._assets, self._keeper, Options(ports=self._options.ports)).start()
         pki.write_private(provider_kubeconfig(self.workloads_folder, name), cluster.access.kubeconfig(access.PROVIDER))
         pki.write_private(
             access_kubeconfig(self.workloads_folder, name), cluster.access.kubeconfig(access.CLUSTER_ACCESS)
@@ -91,7 +91,7 @@ class ControlPlane:
         self.workloads[name] = cluster
         return cluster
 
-    def add_kubeadm(self, provider: Provider) -> Server:
+    def add_kubeadm(self, provider: KubeadmProvider) -> Server:
         """Starts Cluster API's own kubeadm bootstrap provider in the management cluster; it ends with the plane."""
         self.kubeadm = capi.start_kubeadm(self.management, provider, self._keeper, self._options.ports)
         return self.kubeadm

@@ -15,7 +15,7 @@ from local.errors import LocalError
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LocalState:
     """What other commands need to know of a running control plane."""
 
     owner: int
@@ -31,14 +31,14 @@ class State:
     processes: dict[str, int] = field(default_factory=dict)
 
 
-class Registration:
+class StateLock:
     """Held by the owner; nobody else can register until it is released or the owner is dead."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path = path
         self._file = file
 
-    def record(self, state: State) -> None:
+    def record(self, state: LocalState) -> None:
         """Replaces what other commands see."""
         self._file.seek(0)
         self._file.truncate()
@@ -52,19 +52,19 @@ def path() -> Path:
 
 
 @contextmanager
-def register(where: Path) -> Iterator[Registration]:
+def register(where: Path) -> Iterator[StateLock]:
     """Makes this process the owner; fails with a sentence if there is one."""
     with explained(f"registering in {where}"):
         where.parent.mkdir(parents=True, exist_ok=True)
         opened = _open_locked(where)
     with opened as file:
         try:
-            yield Registration(where, file)
+            yield StateLock(where, file)
         finally:
             where.unlink(missing_ok=True)  # still locked: nobody else's
 
 
-def running(where: Path) -> State | None:
+def running(where: Path) -> LocalState | None:
     """The control plane that runs, if one does; what a dead owner left is nothing."""
     try:
         with where.open(encoding="utf-8") as file:
@@ -73,13 +73,13 @@ def running(where: Path) -> State | None:
         return None
 
 
-def already(found: State | None) -> str:
+def already(found: LocalState | None) -> str:
     """What to say to whoever wants to start a second one."""
     by = f" (process {found.owner}, since {found.started})" if found and found.owner else ""
     return f"a control plane is running already{by}; `5spot local status` shows it, `5spot local down` stops it"
 
 
-def to_dict(state: State) -> dict[str, Any]:
+def to_dict(state: LocalState) -> dict[str, Any]:
     """As plain data, `State(**data)` is the way back."""
     return asdict(state)
 
@@ -104,9 +104,9 @@ def _lock(file: IO[str], kind: int) -> bool:
     return True
 
 
-def _parse(text: str) -> State:
+def _parse(text: str) -> LocalState:
     try:
         found: dict[str, Any] = json.loads(text)
-        return State(**found)
+        return LocalState(**found)
     except (ValueError, TypeError):  # the owner is writing it this very moment
-        return State(owner=0, started="just now")
+        return LocalState(owner=0, started="just now")

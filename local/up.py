@@ -17,25 +17,25 @@ from local import pki, state
 from local.binaries import Assets, ensure
 from local.cluster import Options
 from local.errors import LocalError
-from local.operator import REAL_TIME, Operator, Pace
+from local.operator import REAL_TIME, ClockPace, Operator
 from local.plane import ControlPlane
 from local.ports import ANY_PORTS, PortRange
 from local.processes import Keeper
 from local.progress import Progress
-from local.state import State
+from local.state import LocalState
 from service.cli import sentences
 
-OnReady = Callable[[State], None]
+OnReady = Callable[[LocalState], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class UpRequest:
     """What the command line asked for."""
 
     kubeconfig: Path | None = None
     workload_kubeconfig: Path | None = None
     ports: PortRange = ANY_PORTS
-    operator: Pace | None = REAL_TIME
+    operator: ClockPace | None = REAL_TIME
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -47,7 +47,7 @@ class Request:
         return json.dumps(asdict(self), default=str)
 
     @classmethod
-    def unpacked(cls, word: str) -> "Request":
+    def unpacked(cls, word: str) -> "UpRequest":
         """What `packed` made a word of."""
         given = json.loads(word)
         paths = {name: Path(given[name]) if given[name] else None for name in ("kubeconfig", "workload_kubeconfig")}
@@ -58,7 +58,7 @@ class Stopped(BaseException):
     """A signal asks us to end; like KeyboardInterrupt, it passes everything that handles mere errors."""
 
 
-def hold(request: Request, on_ready: OnReady, progress: Progress) -> None:
+def hold(request: UpRequest, on_ready: OnReady, progress: Progress) -> None:
     """Brings a control plane up and keeps it until SIGTERM or Ctrl-C; nothing of it is left afterwards."""
     with suppress(Stopped), stopped_by_signals(), held(request, progress) as ready:
         on_ready(ready)
@@ -67,7 +67,7 @@ def hold(request: Request, on_ready: OnReady, progress: Progress) -> None:
 
 
 @contextmanager
-def held(request: Request, progress: Progress) -> Iterator[State]:
+def held(request: UpRequest, progress: Progress) -> Iterator[LocalState]:
     """A control plane within the block, registered as the user's one."""
     refuse_to_overwrite(request.files)
     assets = ensure(progress)
@@ -111,7 +111,7 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def detached(request: Request, progress: Progress) -> State:
+def detached(request: UpRequest, progress: Progress) -> LocalState:
     """Has another process hold the control plane; returns when it is ready."""
     refuse_to_overwrite(request.files)
     ensure(progress)
@@ -125,7 +125,7 @@ def detached(request: Request, progress: Progress) -> State:
         answer = hear(owner)
         if "error" in answer:
             raise LocalError(answer["error"])
-    return State(**answer)
+    return LocalState(**answer)
 
 
 def hear(owner: "subprocess.Popen[bytes]") -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _unsaid(code: int) -> str:
 def main(argv: Sequence[str]) -> int:
     """The detached owner: says once how it went, then lets go of the terminal."""
     (word,) = argv
-    request = Request.unpacked(word)
+    request = UpRequest.unpacked(word)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         try:
             hold(request, lambda ready: _tell(state.to_dict(ready)), Progress(nowhere))
@@ -170,14 +170,14 @@ def _tell(answer: dict[str, Any]) -> None:
     os.close(nowhere)
 
 
-def _operator(request: Request, plane: ControlPlane, keeper: Keeper, progress: Progress) -> Operator | None:
+def _operator(request: UpRequest, plane: ControlPlane, keeper: Keeper, progress: Progress) -> Operator | None:
     if request.operator is None:
         return None
     with progress.step("starting the operator"):
         return Operator.start(plane.management, keeper, request.operator, request.ports)
 
 
-def _write_kubeconfigs(request: Request, plane: ControlPlane, keeper: Keeper) -> None:
+def _write_kubeconfigs(request: UpRequest, plane: ControlPlane, keeper: Keeper) -> None:
     wanted = ((request.kubeconfig, plane.management), (request.workload_kubeconfig, plane.workload))
     files = {path: cluster.access.kubeconfig() for path, cluster in wanted if path is not None}
     keeper.takes_back(files)  # first: else one that is killed in between leaves the way into a cluster that is gone
@@ -185,9 +185,9 @@ def _write_kubeconfigs(request: Request, plane: ControlPlane, keeper: Keeper) ->
         pki.write_private(path, text)
 
 
-def _described(request: Request, plane: ControlPlane, assets: Assets, operator: Operator | None) -> State:
+def _described(request: UpRequest, plane: ControlPlane, assets: Assets, operator: Operator | None) -> LocalState:
     servers = (*plane.servers, *((operator.server,) if operator else ()))
-    return State(
+    return LocalState(
         owner=os.getpid(),
         started=_now(),
         ready=True,
@@ -201,14 +201,14 @@ def _described(request: Request, plane: ControlPlane, assets: Assets, operator: 
     )
 
 
-def _pace(given: dict[str, Any] | None) -> Pace | None:
+def _pace(given: dict[str, Any] | None) -> ClockPace | None:
     if given is None:
         return None
-    return Pace(datetime.fromisoformat(given["at"]) if given["at"] else None, given["speed"])
+    return ClockPace(datetime.fromisoformat(given["at"]) if given["at"] else None, given["speed"])
 
 
-def _starting() -> State:
-    return State(owner=os.getpid(), started=_now())
+def _starting() -> LocalState:
+    return LocalState(owner=os.getpid(), started=_now())
 
 
 def _now() -> str:

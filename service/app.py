@@ -15,13 +15,14 @@ from typing import Final, NamedTuple, Self
 import structlog
 from fastapi import FastAPI
 
-from service import health, metrics
-from service.admission import Admission
+from service import metrics
 from service.clock import Clock
-from service.health import Check, Health
+from service.http import health
+from service.http.admission import Admission
+from service.http.health import Check, Health
+from service.http.servers import BoundServer, bound
 from service.kube.client import Client
 from service.kube.transport import Limits
-from service.servers import Endpoint, bound
 from service.settings import Settings
 from webhooks.verdict import ClusterLookup, Gate, nobody_knows
 
@@ -196,8 +197,8 @@ class Service:
         gate = Gate(policy, shared.has_cluster)
         return Admission(shared.settings, shared.client, self._listener(shared.settings.webhook_port), gate)
 
-    def _endpoint(self, name: str, app: FastAPI, port: int) -> Endpoint:
-        return Endpoint(name, app, self._listener(port))
+    def _endpoint(self, name: str, app: FastAPI, port: int) -> BoundServer:
+        return BoundServer(name, app, self._listener(port))
 
     def _listener(self, port: int) -> socket.socket:
         return self._sockets.enter_context(bound(self._shared.settings.bind_address, port))

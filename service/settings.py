@@ -31,7 +31,7 @@ from crds.providers import (
 )
 from service.clock import Clock, SimulatedClock, SystemClock
 from service.decide.hosts import DEFAULT_HOST_IDENTITY, HostIdentities
-from service.sharding import LeaseTimes
+from service.sharding.leases import LeaseTimes
 from webhooks.configuration import MUTATING_NAME, VALIDATING_NAME
 
 PREFIX: Final = "FIVESPOT_"

@@ -14,9 +14,9 @@ from service.kube.client import Client
 from service.kube.discovery import Discovery
 from service.kube.errors import Conflict, Expired, Forbidden, KubeError, NotFound
 from service.kube.resource import LEASES, SCHEDULED_MACHINES
-from service.leasebook import SELECTOR
 from service.runtime.key import Key
-from service.sharding import Shard
+from service.sharding.lease_store import SELECTOR
+from service.sharding.shard import Shard
 
 Raw = dict[str, Any]
 

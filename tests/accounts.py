@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from local import pki
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client
 from service.kube.credentials import Credentials, Token
 from service.kube.resource import SERVICE_ACCOUNTS
@@ -60,7 +60,7 @@ class AuditLog:
 class Account:
     """A ServiceAccount whose roles the chart made."""
 
-    cluster: Cluster
+    cluster: LocalCluster
     namespace: str
     name: str
     token: str
@@ -84,7 +84,7 @@ class Account:
 
 
 def install(
-    helm: Helm, cluster: Cluster, kubectl: Path, values: Raw | None = None, namespace: str = NAMESPACE
+    helm: Helm, cluster: LocalCluster, kubectl: Path, values: Raw | None = None, namespace: str = NAMESPACE
 ) -> Account:
     """Applies the chart's ServiceAccount and roles, nothing else of it, and gets a token as kubelets do."""
     rendered = helm.template(values, namespace=namespace)
@@ -115,7 +115,7 @@ def credentials(client: Client) -> Credentials:
     return _TOKENS.get(client.transport.endpoint.server, client.transport.credentials)
 
 
-async def _token(cluster: Cluster, namespace: str, name: str) -> str:
+async def _token(cluster: LocalCluster, namespace: str, name: str) -> str:
     async with cluster.client() as client:
         body = {"spec": {"expirationSeconds": 7200}}
         answer = await client.create_subresource(SERVICE_ACCOUNTS, name, "token", body, namespace=namespace)

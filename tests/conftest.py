@@ -18,7 +18,7 @@ from local import clusters
 from local import helm as local_helm
 from local import kubeadm as local_kubeadm
 from local.binaries import Assets, ensure
-from local.cluster import Audit, Cluster, Options
+from local.cluster import Audit, LocalCluster, Options
 from local.plane import ControlPlane
 from local.processes import Keeper, Server
 from local.progress import Progress
@@ -71,20 +71,20 @@ def helm() -> Helm:
 
 
 @pytest.fixture(scope="session")
-def small_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+def small_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[LocalCluster]:
     """A bare cluster, shared: etcd, kube-apiserver and kube-controller-manager, without Cluster API."""
-    with kept(pytestconfig) as keeper, Cluster("small", assets, keeper) as cluster:
+    with kept(pytestconfig) as keeper, LocalCluster("small", assets, keeper) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def new_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Callable[..., Cluster]]:
+def new_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Callable[..., LocalCluster]]:
     """Makes clusters for one test alone, to be stopped, frozen or flagged otherwise; takes `local.cluster.Options`."""
     with kept(pytestconfig) as keeper:
-        made: list[Cluster] = []
+        made: list[LocalCluster] = []
 
-        def make(options: Options | None = None) -> Cluster:
-            made.append(Cluster(f"own-{len(made)}", assets, keeper, options))
+        def make(options: Options | None = None) -> LocalCluster:
+            made.append(LocalCluster(f"own-{len(made)}", assets, keeper, options))
             return made[-1].start()
 
         yield make
@@ -114,7 +114,7 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     in `small_cluster`.
     """
     whole = "plane" in request.fixturenames
-    cluster: Cluster = (
+    cluster: LocalCluster = (
         request.getfixturevalue("plane").management if whole else request.getfixturevalue("small_cluster")
     )
     name = f"test-{secrets.token_hex(4)}"
@@ -123,14 +123,14 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     aside(drop_namespace(cluster, name))
 
 
-async def make_namespace(cluster: Cluster, name: str, *, with_cluster: bool) -> None:
+async def make_namespace(cluster: LocalCluster, name: str, *, with_cluster: bool) -> None:
     async with cluster.client() as client:
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": name}})
         if with_cluster:
             await clusters.add(client, name)
 
 
-async def drop_namespace(cluster: Cluster, name: str) -> None:
+async def drop_namespace(cluster: LocalCluster, name: str) -> None:
     async with cluster.client() as client:
         with suppress(NotFound):  # the test was about that
             await client.delete(NAMESPACES, name)

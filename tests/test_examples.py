@@ -14,7 +14,7 @@ from local import crds as local_crds
 from local import kubeadm, schemas
 from local.binaries import Assets
 from local.capi import load_definitions
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.progress import Progress
 from service.commands.documents import read
 from service.decide.manifests import creations
@@ -95,7 +95,7 @@ def test_every_remote_machine_that_we_show_is_one_that_k0smotron_can_reach(manif
 
 
 @pytest.fixture(scope="module")
-def providers(small_cluster: Cluster, assets: Assets) -> Iterator[frozenset[str]]:
+def providers(small_cluster: LocalCluster, assets: Assets) -> Iterator[frozenset[str]]:
     """The kinds whose real schemas are at hand, in an API server that knows them and no more of them."""
     folders = (assets.capi_crds, kubeadm.ensure(Progress()).crds, schemas.ensure(Progress()))
     wanted = ("Machine", "KubeadmConfig", "AWSMachine")
@@ -108,7 +108,7 @@ def providers(small_cluster: Cluster, assets: Assets) -> Iterator[frozenset[str]
     aside(_remove(small_cluster, [crd["metadata"]["name"] for crd in definitions]))
 
 
-async def _remove(cluster: Cluster, definitions: list[str]) -> None:
+async def _remove(cluster: LocalCluster, definitions: list[str]) -> None:
     async with cluster.client() as client:
         for name in definitions:
             await client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
@@ -116,7 +116,7 @@ async def _remove(cluster: Cluster, definitions: list[str]) -> None:
 
 @pytest.mark.parametrize("contract", list(Contract))
 def test_what_is_made_of_an_example_is_what_the_real_schemas_take(
-    providers: frozenset[str], small_cluster: Cluster, assets: Assets, tmp_path: Path, contract: Contract
+    providers: frozenset[str], small_cluster: LocalCluster, assets: Assets, tmp_path: Path, contract: Contract
 ) -> None:
     made = [body for path in EXAMPLES for body in _children(only(path), contract) if body["kind"] in providers]
     assert {body["kind"] for body in made} == providers

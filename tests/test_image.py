@@ -22,7 +22,7 @@ import yaml
 
 from crds import names
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.errors import Rejected
 from service.kube.resource import SCHEDULED_MACHINES
 from tests.integration.api_door import served
@@ -203,12 +203,12 @@ def test_all_files_have_one_time_and_modules_are_compiled(image: Image) -> None:
 
 
 @pytest.fixture
-async def door(small_cluster: Cluster, assets: Assets, namespace: str) -> AsyncIterator[Gate]:
+async def door(small_cluster: LocalCluster, assets: Assets, namespace: str) -> AsyncIterator[Gate]:
     async with served(small_cluster) as client:
         yield Gate(small_cluster, assets, namespace, client)
 
 
-def reachable(image: Image, cluster: Cluster, folder: Path) -> Path:
+def reachable(image: Image, cluster: LocalCluster, folder: Path) -> Path:
     """A kubeconfig that refers to files, as a pod's service account does: inline ones would have to be written out."""
     given: dict[str, Any] = yaml.safe_load(Path(cluster.kubeconfig).read_text())
     (folder / "ca.crt").write_bytes(cluster.authority.pem)
@@ -220,7 +220,7 @@ def reachable(image: Image, cluster: Cluster, folder: Path) -> Path:
 
 
 async def test_it_runs_until_ready_answers_webhooks_and_ends_on_a_signal(
-    image: Image, door: Gate, small_cluster: Cluster, tmp_path: Path
+    image: Image, door: Gate, small_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     kubeconfig = reachable(image, small_cluster, tmp_path)
     words = [word for word in door.flags(kubeconfig=str(kubeconfig)) if word != "--no-controller"]

@@ -22,7 +22,7 @@ REFUSAL = "invalid configuration"
 Finder = Callable[[Chronicle], datetime | None]
 
 
-class Verdict(StrEnum):
+class ExpectationVerdict(StrEnum):
     """How an expectation stands."""
 
     WAITING = "waiting"
@@ -42,14 +42,14 @@ class Expectation:
     until: datetime
     find: Finder
 
-    def verdict(self, chronicle: Chronicle, now: datetime) -> Verdict:
+    def verdict(self, chronicle: Chronicle, now: datetime) -> ExpectationVerdict:
         """Whether it has been met; once it is not waiting, only a look at the past could change it."""
         at = self.find(chronicle)
         if at is None:
-            return Verdict.MISSED if now > self.until + TOLERANCE else Verdict.WAITING
+            return ExpectationVerdict.MISSED if now > self.until + TOLERANCE else ExpectationVerdict.WAITING
         if at < self.since - TOLERANCE:
-            return Verdict.EARLY
-        return Verdict.LATE if at > self.until + TOLERANCE else Verdict.MET
+            return ExpectationVerdict.EARLY
+        return ExpectationVerdict.LATE if at > self.until + TOLERANCE else ExpectationVerdict.MET
 
 
 def expectations() -> Sequence[Expectation]:

@@ -13,7 +13,7 @@ from rich.text import Text
 from crds.schedule import Schedule
 from local import examples
 from local.demo import words
-from local.demo.expectations import START, Expectation, Verdict
+from local.demo.expectations import START, Expectation, ExpectationVerdict
 from local.demo.sightings import Chronicle, Kind, Sighting
 
 HOUR = timedelta(hours=1)
@@ -23,7 +23,7 @@ WIDE = 108
 TALL = 38
 SHORTEST = 3
 COLOURS = {"Active": "green", "Running": "green", "ShuttingDown": "yellow", "Deleting": "yellow", "Error": "bold red"}
-MARKS = {Verdict.WAITING: ("·", "dim"), Verdict.MET: ("✓", "green")}
+MARKS = {ExpectationVerdict.WAITING: ("·", "dim"), ExpectationVerdict.MET: ("✓", "green")}
 WRONG = ("✗", "bold red")
 
 
@@ -48,7 +48,7 @@ class Screen:
         return Group(*parts, Text(), _events(chronicle, max(SHORTEST, height - used - 2)))
 
     def _title(self, chronicle: Chronicle, now: datetime) -> Text:
-        over = all(each.verdict(chronicle, now) is not Verdict.WAITING for each in self.expected)
+        over = all(each.verdict(chronicle, now) is not ExpectationVerdict.WAITING for each in self.expected)
         hint = "the story is over, life goes on; Ctrl-C ends" if over else "Ctrl-C ends"
         text = Text.assemble(("5-Spot ", "bold"), (f"{now:%A %d %B %Y  %H:%M}", "bold cyan"))
         return text.append(f"   an hour takes {3600 / self.speed:.3g} s; {hint}\n", "dim")
@@ -82,13 +82,13 @@ class Screen:
         rows = words.summary(self.expected, chronicle, now)
         if full:
             return verdicts("Expected", rows)
-        met = sum(verdict is Verdict.MET for *_, verdict in rows)
+        met = sum(verdict is ExpectationVerdict.MET for *_, verdict in rows)
         wrong = sum(verdict not in MARKS for *_, verdict in rows)
         text = Text(f" {met} of {len(rows)} things have happened as expected")
         return text.append(f", {wrong} have not", "bold red") if wrong else text
 
 
-def verdicts(title: str, rows: Sequence[tuple[str, str, str, Verdict]]) -> Table:
+def verdicts(title: str, rows: Sequence[tuple[str, str, str, ExpectationVerdict]]) -> Table:
     """What was expected and what became of it."""
     table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
     for who, what, seen, verdict in rows:

@@ -16,12 +16,12 @@ from local import examples
 from local.binaries import ensure
 from local.cluster import Options
 from local.demo import words
-from local.demo.expectations import START, Expectation, Verdict, expectations
+from local.demo.expectations import START, Expectation, ExpectationVerdict, expectations
 from local.demo.screen import Screen, verdicts
 from local.demo.sightings import Chronicle, Sighting
 from local.demo.watch import Watch
 from local.errors import LocalError
-from local.operator import Operator, Pace
+from local.operator import ClockPace, Operator
 from local.plane import ControlPlane
 from local.ports import ANY_PORTS
 from local.processes import Keeper
@@ -81,14 +81,17 @@ class Show:
     def decided(self) -> bool:
         """Whether nothing is waited for any more."""
         now = self.clock.now()
-        return all(each.verdict(self.chronicle, now) is not Verdict.WAITING for each in self.expected)
+        return all(each.verdict(self.chronicle, now) is not ExpectationVerdict.WAITING for each in self.expected)
 
     def summarise(self) -> int:
         """Prints what was expected and what happened; returns how much went wrong or was not waited for."""
         rows = words.summary(self.expected, self.chronicle, self.clock.now())
         self.console.print()
         self.console.print(verdicts("What was expected, and what happened", rows))
-        met, waiting = (sum(each is verdict for *_, each in rows) for verdict in (Verdict.MET, Verdict.WAITING))
+        met, waiting = (
+            sum(each is verdict for *_, each in rows)
+            for verdict in (ExpectationVerdict.MET, ExpectationVerdict.WAITING)
+        )
         rest = f", {waiting} were not waited for" if waiting else ""
         self._print(f"\n{met} of {len(rows)} things happened as expected{rest}.")
         self._print("All of it was real Kubernetes and Cluster API; only the hosts were simulated.")
@@ -127,7 +130,7 @@ def show(speed: float, *, once: bool) -> int:
             options = Options(definitions=(custom_resource_definition(),))
             plane = stack.enter_context(ControlPlane(assets, keeper, options))
         with progress.step("starting the operator"):
-            operator = stack.enter_context(Operator.start(plane.management, keeper, Pace(START, speed), ANY_PORTS))
+            operator = stack.enter_context(Operator.start(plane.management, keeper, ClockPace(START, speed), ANY_PORTS))
         return _play(Show(plane, operator.clock(), speed, tuple(expectations()), console(), once))
 
 

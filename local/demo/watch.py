@@ -17,7 +17,7 @@ from service.kube.decode import Object
 from service.kube.errors import AlreadyExists, NotFound
 from service.kube.resource import EVENTS, NODES, SCHEDULED_MACHINES, Resource
 from service.kube.resource import PODS as POD
-from service.runtime.cache import Cache, Change, Happening
+from service.runtime.cache import Cache, Change, EventType
 from service.runtime.watch import Objects, Reflector
 
 POD_NAMESPACE = "default"
@@ -100,6 +100,6 @@ class Watch:
         return Reflector(Objects(client, resource), cache)
 
     def _changed(self, kind: Kind, words: Describe, change: Change) -> None:
-        facts = {} if change.happening is Happening.DELETED else words(change.object)
+        facts = {} if change.type is EventType.DELETED else words(change.object)
         self.chronicle.see(Sighting(self._clock.now(), kind, change.key.name, facts))
         self.news.set()

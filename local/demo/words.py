@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from local.demo.expectations import Expectation, Verdict
+from local.demo.expectations import Expectation, ExpectationVerdict
 from local.demo.sightings import Chronicle, Facts, Kind, Sighting
 
 TELLING: Final = ("Inactive", "Error")
@@ -34,7 +34,7 @@ def change(now: Sighting, before: Sighting | None) -> str:
 
 def summary(
     expected: Sequence[Expectation], chronicle: Chronicle, now: datetime
-) -> list[tuple[str, str, str, Verdict]]:
+) -> list[tuple[str, str, str, ExpectationVerdict]]:
     """A row per expectation: who, what, what was seen when, and the verdict."""
     return [(each.who, each.what, _seen(each, chronicle), each.verdict(chronicle, now)) for each in expected]
 

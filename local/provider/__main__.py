@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from local.provider.app import Provider
-from local.provider.workloads import Workloads
+from local.provider.workloads import ProviderWorkloads
 from service.kube.client import Client
 
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def serve(kubeconfig: Path, folder: Path, ready_file: Path) -> None:
     """Follows the management cluster until SIGTERM."""
     async with await Client.from_kubeconfig(kubeconfig) as client:
-        workloads = Workloads(folder)
+        workloads = ProviderWorkloads(folder)
         task = asyncio.create_task(Provider(client, workloads).run(lambda: _announce(ready_file)))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         with contextlib.suppress(asyncio.CancelledError):

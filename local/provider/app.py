@@ -10,7 +10,7 @@ from crds.names import LABEL_CLUSTER_NAME
 from local.provider import bootstrap, controlplane, infrastructure
 from local.provider.kinds import BOOTSTRAPS, CLUSTERS, CONTROL_PLANES, HOSTS, MACHINES, SERVED
 from local.provider.view import Management
-from local.provider.workloads import Workloads
+from local.provider.workloads import ProviderWorkloads
 from service.clock import SystemClock
 from service.kube.client import Client
 from service.kube.decode import Object
@@ -35,7 +35,7 @@ Reconcile = Callable[[Object], Awaitable[float]]
 class Provider:
     """One queue with workers per served kind, fed by watches of those kinds, of Machines and of Clusters."""
 
-    def __init__(self, client: Client, workloads: Workloads) -> None:
+    def __init__(self, client: Client, workloads: ProviderWorkloads) -> None:
         self._clock = SystemClock()
         self._client = client
         self._caches = {kind: Cache(indexes={BY_CLUSTER: cluster_of}) for kind in (CLUSTERS, MACHINES, *SERVED)}

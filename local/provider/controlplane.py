@@ -5,7 +5,7 @@ from contextlib import suppress
 from crds.names import KUBECONFIG_SECRET_KEY, KUBECONFIG_SECRET_SUFFIX, KUBECONFIG_SECRET_TYPE, LABEL_CLUSTER_NAME
 from local.provider.kinds import CONTROL_PLANES
 from local.provider.view import FIELD_MANAGER, Management
-from local.provider.workloads import Workloads
+from local.provider.workloads import ProviderWorkloads
 from service.kube.decode import Object
 from service.kube.errors import AlreadyExists
 from service.kube.resource import SECRETS
@@ -15,7 +15,7 @@ from service.kube.resource import SECRETS
 INITIALIZED = {"initialized": True, "ready": True, "externalManagedControlPlane": True}
 
 
-async def reconcile(management: Management, workloads: Workloads, control_plane: Object) -> float:
+async def reconcile(management: Management, workloads: ProviderWorkloads, control_plane: Object) -> float:
     """Publishes the kubeconfig once: a Secret that is changed or deleted later stays so, as tests want."""
     if control_plane["metadata"].get("deletionTimestamp") or control_plane.get("status", {}).get("initialized"):
         return 0
@@ -24,7 +24,7 @@ async def reconcile(management: Management, workloads: Workloads, control_plane:
     return 0
 
 
-async def _publish(management: Management, workloads: Workloads, control_plane: Object) -> None:
+async def _publish(management: Management, workloads: ProviderWorkloads, control_plane: Object) -> None:
     meta = control_plane["metadata"]
     owner = {"name": meta["name"], "uid": meta["uid"], "controller": True, **CONTROL_PLANES.envelope()}
     secret = {

@@ -5,9 +5,9 @@ from contextlib import suppress
 from crds.names import LABEL_CLUSTER_NAME
 from local.provider.hosts import ANNOTATION_HOST_OF, Host
 from local.provider.kinds import BOOTSTRAPS, CONTROL_PLANES, HOSTS
-from local.provider.simulate import Failure, Simulation
+from local.provider.simulate import SimulatedFailure, Simulation
 from local.provider.view import FIELD_MANAGER, Management
-from local.provider.workloads import Workloads
+from local.provider.workloads import ProviderWorkloads
 from service.kube.client import Client
 from service.kube.decode import Object
 from service.kube.errors import AlreadyExists, Conflict, NotFound
@@ -17,7 +17,7 @@ from service.runtime.key import Key
 FINALIZER = "remotemachine.infrastructure.cluster.x-k8s.io"
 
 
-async def reconcile(management: Management, workloads: Workloads, remote: Object) -> float:
+async def reconcile(management: Management, workloads: ProviderWorkloads, remote: Object) -> float:
     """Brings the host up or down; returns the seconds until another look is due, 0 for none."""
     if management.paused(remote):
         return 0
@@ -30,7 +30,7 @@ async def reconcile(management: Management, workloads: Workloads, remote: Object
     return await _bring_up(management, workloads, remote, machine)
 
 
-async def _bring_up(management: Management, workloads: Workloads, remote: Object, machine: Object) -> float:
+async def _bring_up(management: Management, workloads: ProviderWorkloads, remote: Object, machine: Object) -> float:
     simulation, host = Simulation.of(remote), Host.of(remote)
     if left := management.seconds_left(remote, simulation):
         return left
@@ -48,7 +48,7 @@ def _stays_away(management: Management, remote: Object, machine: Object) -> bool
     """Whether the host, or the configuration that it was given, never lets its Node join."""
     config = Key(remote["metadata"]["namespace"], machine["spec"]["bootstrap"].get("configRef", {}).get("name", ""))
     asked = (remote, management.look(BOOTSTRAPS, config) or {})
-    return any(Simulation.of(each).failure is Failure.NODE_NEVER_JOINS for each in asked)
+    return any(Simulation.of(each).failure is SimulatedFailure.NODE_NEVER_JOINS for each in asked)
 
 
 async def _claim(management: Management, remote: Object, host: Host) -> None:
@@ -65,7 +65,7 @@ async def _join(workload: Client, host: Host, simulation: Simulation) -> None:
         await workload.create(NODES, host.node(simulation.machine_id), field_manager=FIELD_MANAGER)
 
 
-async def _take_down(management: Management, workloads: Workloads, remote: Object) -> None:
+async def _take_down(management: Management, workloads: ProviderWorkloads, remote: Object) -> None:
     finalizers = remote["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return
@@ -84,7 +84,7 @@ async def _leave(workload: Client, host: Host) -> None:
         pass  # gone, or another's by now
 
 
-async def _workload_of(management: Management, workloads: Workloads, remote: Object) -> Client:
+async def _workload_of(management: Management, workloads: ProviderWorkloads, remote: Object) -> Client:
     """The workload cluster that the RemoteMachine's Cluster stands for."""
     meta = remote["metadata"]
     name = (meta.get("labels") or {}).get(LABEL_CLUSTER_NAME, "")

@@ -19,7 +19,7 @@ from typing import Any
 KEYS = ("delaySeconds", "failure", "machineID")
 
 
-class Failure(StrEnum):
+class SimulatedFailure(StrEnum):
     """How a host or its configuration can go wrong."""
 
     INVALID_CONFIGURATION = "InvalidConfiguration"
@@ -32,7 +32,7 @@ class Simulation:
     """The trouble asked for; `complaint` says what nobody can make sense of."""
 
     delay_seconds: float = 0.0
-    failure: Failure | None = None
+    failure: SimulatedFailure | None = None
     machine_id: str = ""
     complaint: str = ""
 
@@ -42,11 +42,11 @@ class Simulation:
         asked = resource.get("spec", {}).get("simulate") or {}
         complaint = _complaint(asked)
         if complaint:
-            return cls(failure=Failure.INVALID_CONFIGURATION, complaint=complaint)
+            return cls(failure=SimulatedFailure.INVALID_CONFIGURATION, complaint=complaint)
         failure = asked.get("failure")
         return cls(
             delay_seconds=float(asked.get("delaySeconds", 0)),
-            failure=Failure(failure) if failure else None,
+            failure=SimulatedFailure(failure) if failure else None,
             machine_id=str(asked.get("machineID", "")),
             complaint="spec.simulate.failure asks for an invalid configuration",
         )
@@ -65,6 +65,6 @@ def _complaint(asked: object) -> str:
     if isinstance(delay, bool) or not isinstance(delay, int | float) or delay < 0:
         return f"spec.simulate.delaySeconds must be a number of seconds, not {delay!r}"
     failure = asked.get("failure")
-    if failure and failure not in list(Failure):
-        return f"spec.simulate.failure {failure!r} is unknown; there are {', '.join(Failure)}"
+    if failure and failure not in list(SimulatedFailure):
+        return f"spec.simulate.failure {failure!r} is unknown; there are {', '.join(SimulatedFailure)}"
     return ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from crds.names import ANNOTATION_PAUSED, LABEL_CLUSTER_NAME
 from local.provider.kinds import CLUSTERS, MACHINES
-from local.provider.simulate import Failure, Simulation
+from local.provider.simulate import SimulatedFailure, Simulation
 from service.kube.client import Client
 from service.kube.decode import Object
 from service.kube.resource import Resource
@@ -74,10 +74,10 @@ class Management:
     def trouble(self, simulation: Simulation) -> dict[str, Any] | None:
         """The status of an object that will not become ready, or None if nothing stands in its way."""
         match simulation.failure:
-            case Failure.INVALID_CONFIGURATION:
+            case SimulatedFailure.INVALID_CONFIGURATION:
                 failure = {"failureReason": "InvalidConfiguration", "failureMessage": simulation.complaint}
                 return {**failure, **self._not_ready("InvalidConfiguration", simulation.complaint)}
-            case Failure.NEVER_READY:
+            case SimulatedFailure.NEVER_READY:
                 return self._not_ready("NeverReady", "spec.simulate.failure keeps this from becoming ready")
             case _:
                 return None

@@ -8,7 +8,7 @@ from service.kube.decode import Object
 DEFAULT = "workload"
 
 
-class Workloads:
+class ProviderWorkloads:
     """A folder with two kubeconfigs per workload cluster: one for the provider itself, one to hand out."""
 
     def __init__(self, folder: Path) -> None:

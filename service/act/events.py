@@ -13,7 +13,7 @@ from crds import names
 from crds.text import one_line_of_bytes
 from service import metrics
 from service.act.backlog import Backlog
-from service.decide.plan import Notice
+from service.decide.plan import Event
 from service.decide.world import Identity
 from service.kube.client import Client
 from service.kube.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden, KubeError, NotFound, Rejected
@@ -68,7 +68,7 @@ class _Regarding:
 @dataclass(frozen=True, slots=True)
 class _Pending:
     regarding: _Regarding
-    notice: Notice
+    notice: Event
     at: datetime
     since: float
     number: int
@@ -89,11 +89,11 @@ class EventRecorder:
         self.idle = asyncio.Event()
         self.idle.set()
 
-    def record(self, subject: Identity, notice: Notice) -> None:
+    def record(self, subject: Identity, notice: Event) -> None:
         """Takes an Event down; never waits."""
         self._record(_Regarding(names.API_VERSION, names.KIND, subject.name, subject.namespace, subject.uid), notice)
 
-    def _record(self, regarding: _Regarding, notice: Notice) -> None:
+    def _record(self, regarding: _Regarding, notice: Event) -> None:
         # `kubectl describe` shows Events by their names: these must go up as time goes on, and never be the same.
         self._number = max(self._number + 1, time.time_ns())
         pending = _Pending(regarding, notice, datetime.now(UTC), time.monotonic(), self._number)
@@ -157,7 +157,7 @@ class EventRecorder:
         metrics.NAMESPACES_TERMINATING.inc()
         log.warning("namespace is being deleted, its machines are not drained in time", namespace=namespace)
         message = f"Namespace {namespace} is being deleted. {_ALL_AT_ONCE}"
-        self._record(_Regarding("v1", "Namespace", namespace), Notice(NAMESPACE_TERMINATING, message, warning=True))
+        self._record(_Regarding("v1", "Namespace", namespace), Event(NAMESPACE_TERMINATING, message, warning=True))
 
     def _body(self, pending: _Pending) -> dict[str, object]:
         regarding, notice = pending.regarding, pending.notice

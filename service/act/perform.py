@@ -15,10 +15,10 @@ from typing import Any, assert_never
 import structlog
 
 from crds import names
-from service.act import own, reclaim
-from service.act.troubles import trouble_from
+from service.act import reclaim, scheduledmachine
+from service.act.failures import failure_from
 from service.decide import manifests, taints
-from service.decide.outcome import Blocker, Outcome, Trouble, Turn
+from service.decide.outcome import Blocker, Failure, Outcome, Turn
 from service.decide.plan import (
     Action,
     AddFinalizer,
@@ -29,16 +29,16 @@ from service.decide.plan import (
     Create,
     Delete,
     DisableSchedule,
-    EquipReclaim,
     Evict,
     ForceDrain,
+    InstallAgent,
     Patch,
     Plan,
     RecordReclaim,
     RecordRemediation,
     RecordShutdown,
     ReleaseFinalizer,
-    StripReclaim,
+    RemoveAgent,
     Uncordon,
 )
 from service.decide.world import Child, Pod, Role, World
@@ -61,7 +61,7 @@ class ChangedMeanwhile(Exception):
 
 
 @dataclass(slots=True)
-class Progress:
+class Execution:
     """A plan in the making: the world grows with what is created."""
 
     world: World
@@ -86,8 +86,8 @@ class Performer:
 
     async def perform(self, subject: Subject, world: World, plan: Plan) -> tuple[World, Outcome]:
         """The world as it is after the plan, and what came of it."""
-        progress = Progress(world=world, until=plan.look_again_at, done=[], blockers=[], left=[])
-        trouble: Trouble | None = None
+        progress = Execution(world=world, until=plan.requeue_at, done=[], blockers=[], left=[])
+        trouble: Failure | None = None
         interrupted = False
         awaits: Turn | None = None
         for action in plan.actions:
@@ -103,7 +103,7 @@ class Performer:
                 awaits = Turn(full.lane.kind, full.slow)
                 break
             except KubeError as error:
-                trouble = trouble or trouble_from(action, error)
+                trouble = trouble or failure_from(action, error)
                 if _ends_the_plan(action, error):
                     break
                 continue
@@ -111,7 +111,7 @@ class Performer:
         done, blockers, left = tuple(progress.done), tuple(progress.blockers), tuple(progress.left)
         return progress.world, Outcome(done, trouble, blockers, interrupted, left, awaits)
 
-    async def _attempt(self, action: BestEffort, subject: Subject, progress: Progress) -> None:
+    async def _attempt(self, action: BestEffort, subject: Subject, progress: Execution) -> None:
         try:
             await self._do(action, subject, progress)
         except KubeError as error:
@@ -120,7 +120,7 @@ class Performer:
         else:
             progress.done.append(action)
 
-    async def _do(self, action: Action, subject: Subject, progress: Progress) -> None:
+    async def _do(self, action: Action, subject: Subject, progress: Execution) -> None:
         if isinstance(action, Cordon | Evict | ForceDrain | Delete):
             await self._make_certain(subject, progress)  # its window may have been prolonged
         match action:
@@ -133,7 +133,7 @@ class Performer:
                 | DisableSchedule()
             ):
                 await self._on_subject(action, subject)
-            case ForceDrain() | ClearReclaimRequest() | EquipReclaim() | StripReclaim():
+            case ForceDrain() | ClearReclaimRequest() | InstallAgent() | RemoveAgent():
                 await reclaim.perform(self._observer, subject, action)
             case Create():
                 await self._make_sure(subject, progress)
@@ -147,9 +147,9 @@ class Performer:
             case _:
                 assert_never(action)
 
-    async def _on_subject(self, action: own.OnItself, subject: Subject) -> None:
+    async def _on_subject(self, action: scheduledmachine.OnItself, subject: Subject) -> None:
         try:
-            await own.perform(self._observer, subject, action)
+            await scheduledmachine.perform(self._observer, subject, action)
         except Conflict:
             await self._observer.catch_up(subject)
             raise
@@ -157,14 +157,14 @@ class Performer:
             # The ScheduledMachine itself: our cache may not have heard yet that it was let go.
             raise ChangedMeanwhile(gone.message) from gone
 
-    async def _make_sure(self, subject: Subject, progress: Progress) -> None:
+    async def _make_sure(self, subject: Subject, progress: Execution) -> None:
         """Nothing is made for a ScheduledMachine that is gone, which nobody would ever take away, or edited since."""
         if self._observer.is_superseded(subject):
             raise ChangedMeanwhile("the ScheduledMachine was edited meanwhile")
         if not progress.world.children:
             await self._make_certain(subject, progress)
 
-    async def _make_certain(self, subject: Subject, progress: Progress) -> None:
+    async def _make_certain(self, subject: Subject, progress: Execution) -> None:
         """Where our view may be old, asks whether it is; unless a write that is conditional on it has just shown."""
         proven = any(isinstance(action, AddFinalizer | RecordShutdown) for action in progress.done)
         if proven or progress.certain or not self.doubtful(subject.key):
@@ -245,7 +245,7 @@ class Performer:
         return self._slots.held(lane, subject.key)
 
     async def _on_workload(
-        self, action: Cordon | Uncordon | ApplyTaints | Evict, subject: Subject, progress: Progress
+        self, action: Cordon | Uncordon | ApplyTaints | Evict, subject: Subject, progress: Execution
     ) -> None:
         client = self._observer.workload_client(subject)
         match action:
@@ -265,7 +265,7 @@ class Performer:
         asked = blocker.again_in.total_seconds() if blocker.again_in else None
         return replace(blocker, again_in=self._observer.refused(subject, blocker.pod, blocker.reason, asked))
 
-    def _over(self, subject: Subject, progress: Progress) -> bool:
+    def _over(self, subject: Subject, progress: Execution) -> bool:
         """Whether somebody edited the ScheduledMachine, or a window opened or a timeout is up, since the plan."""
         return self._observer.is_superseded(subject) or self._observer.is_past(progress.until)
 

@@ -10,8 +10,8 @@ import structlog
 from crds import names
 from service import metrics
 from service.decide.drain import must_leave
-from service.decide.equipment import is_labelled
-from service.decide.plan import ClearReclaimRequest, EquipReclaim, ForceDrain, StripReclaim
+from service.decide.plan import ClearReclaimRequest, ForceDrain, InstallAgent, RemoveAgent
+from service.decide.reclaim_agent import is_labelled
 from service.decide.world import Node, Pod
 from service.kube.client import PatchKind
 from service.kube.errors import Conflict, KubeError, NotFound
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 async def perform(
-    observer: Observer, subject: Subject, action: ForceDrain | ClearReclaimRequest | EquipReclaim | StripReclaim
+    observer: Observer, subject: Subject, action: ForceDrain | ClearReclaimRequest | InstallAgent | RemoveAgent
 ) -> None:
     """Carries out one of these actions."""
     match action:
@@ -38,9 +38,9 @@ async def perform(
         case ClearReclaimRequest(node=node, uid=uid):
             with suppress(NotFound):  # gone, and the request with it
                 await _annotate(observer, subject, node, uid, {"annotations": dict.fromkeys(names.RECLAIM_ANNOTATIONS)})
-        case EquipReclaim():
+        case InstallAgent():
             await _equip(observer, subject, action)
-        case StripReclaim():
+        case RemoveAgent():
             await _strip(observer, subject, action)
         case _:
             assert_never(action)
@@ -100,7 +100,7 @@ async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio
         return False
 
 
-async def _equip(observer: Observer, subject: Subject, action: EquipReclaim) -> None:
+async def _equip(observer: Observer, subject: Subject, action: InstallAgent) -> None:
     """The label first: where it is missing, there is nothing of ours to take away."""
     node = await observer.node_now(subject, action.node)
     # Where it is there already, the answer would hold what others wrote last, and be taken for our own doing.
@@ -124,7 +124,7 @@ async def _equip(observer: Observer, subject: Subject, action: EquipReclaim) -> 
     observer.absorb_agent_config(subject, raw)
 
 
-async def _strip(observer: Observer, subject: Subject, action: StripReclaim) -> None:
+async def _strip(observer: Observer, subject: Subject, action: RemoveAgent) -> None:
     client = observer.workload_client(subject)
     with suppress(NotFound):
         await client.delete(CONFIG_MAPS, config_name(action.node), namespace=names.RECLAIM_NAMESPACE)

@@ -6,11 +6,13 @@ from typing import Any
 
 import uvloop
 
-from service import app, controller, heap, log
+from service import app, log
+from service.controller import wiring
+from service.runtime import memory
 from service.settings import add_flags, from_flags
 
 # The controller and whatever else runs beside the servers; see `service.app.Component`.
-FACTORIES: tuple[app.Factory, ...] = (controller.component,)
+FACTORIES: tuple[app.Factory, ...] = (wiring.component,)
 
 
 def register(subparsers: Any) -> None:
@@ -28,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs until a signal ends it."""
     settings = from_flags(args)
     log.configure(settings.log_level, settings.log_format)
-    heap.settle()
+    memory.settle()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(app.run(settings, FACTORIES if settings.controller else ()))
     return 0

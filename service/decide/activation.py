@@ -14,10 +14,10 @@ from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan,
 from service.decide.readiness import in_time
 from service.decide.removal import plan_of, remove, uncordon
 from service.decide.replacement import held_back, replacement
-from service.decide.sight import doubt, incomplete, lasting
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, noted_taints, owned_taints, plan_taints, write_note
-from service.decide.world import Failure, Node, Role, Taint, World
+from service.decide.visibility import doubt, incomplete, lasting
+from service.decide.world import Node, Problem, Role, Taint, World
 
 WAITING: Final = "WaitingForPreviousMachine"
 
@@ -54,10 +54,10 @@ def _foreign(s: Situation) -> Plan | None:
         return None
     actions = uncordon(s.world)
     # Only what carries our label is watched, and what belongs to others need not.
-    return Plan(Phase.ERROR, found.reason, found.message, actions, problem=True, try_again=True)
+    return Plan(Phase.ERROR, found.reason, found.message, actions, problem=True, backoff_needed=True)
 
 
-def in_the_way(world: World) -> Failure | None:
+def in_the_way(world: World) -> Problem | None:
     """Objects of somebody else under the names that we need."""
     if not world.foreign:
         return None
@@ -68,7 +68,7 @@ def in_the_way(world: World) -> Failure | None:
             f"{listed} exists and is not owned by this ScheduledMachine, though it carries its label. If it was "
             f"restored from a backup, run `5spot adopt {world.me.name} -n {world.me.namespace}`; else delete it."
         )
-    return Failure("ForeignObject", message)
+    return Problem("ForeignObject", message)
 
 
 def _rival(s: Situation) -> Plan | None:
@@ -98,7 +98,7 @@ def _previous(s: Situation) -> Plan | None:
         removal = remove(s, at_once=False, why="left over from the previous Machine")
         return replace(plan_of(Phase.PENDING, removal), reason=WAITING)
     # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
-    return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", look_again_in=timedelta(0))
+    return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", requeue_after=timedelta(0))
 
 
 def _outdated(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:

@@ -11,18 +11,18 @@ from service.decide import manifests
 from service.decide.activation import in_the_way, other_name, plan_of_taints
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
-from service.decide.plan import ApplyTaints, Delete, EquipReclaim, Plan
+from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
 from service.decide.reclaim import REASON, disabled_because_of, told
-from service.decide.sight import lasting
 from service.decide.situation import Situation, without_cluster
 from service.decide.taints import TaintReason
+from service.decide.visibility import lasting
 
 INVALID_REFERENCES: Final = frozenset(
     {"ClusterNotFound", "ClusterDeleting", "ForeignObject", "InvalidSpec", "ProviderNotFound", "ProviderRejected"}
 )
 
 
-class Told(NamedTuple):
+class ConditionDraft(NamedTuple):
     """A condition without its bookkeeping."""
 
     type: str
@@ -61,7 +61,7 @@ def conditions(s: Situation, plan: Plan, outcome: Outcome) -> tuple[Condition, .
     return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in told if one)
 
 
-def _stamp(told: Told, before: Condition | None, now: datetime, generation: int) -> Condition:
+def _stamp(told: ConditionDraft, before: Condition | None, now: datetime, generation: int) -> Condition:
     kept = before is not None and before.status == told.status
     return Condition(
         type=told.type,
@@ -77,63 +77,67 @@ def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool 
     return "True" if value else "False"
 
 
-def _ready(a: Account) -> Told:
+def _ready(a: Account) -> ConditionDraft:
     node, seen = a.s.world.node, lasting(a.s.world) is None
     serves = node is not None and node.ready and node_is_ours(a.s.world) and seen
     # The phase alone does not tell: while everything is paused it stays, whatever becomes of the Machine.
     running = a.plan.phase is Phase.ACTIVE and machine_phase(a.s.world) is MachinePhase.RUNNING
-    return Told("Ready", _yes(running and serves and a.outcome.trouble is None), a.reason, a.message)
+    return ConditionDraft("Ready", _yes(running and serves and a.outcome.trouble is None), a.reason, a.message)
 
 
-def _scheduled(a: Account) -> Told:
+def _scheduled(a: Account) -> ConditionDraft:
     intent = a.s.intent
     if intent.schedule is None:
-        return Told("Scheduled", "Unknown", "InvalidSchedule", "The schedule cannot be read.")
+        return ConditionDraft("Scheduled", "Unknown", "InvalidSchedule", "The schedule cannot be read.")
     described = intent.schedule.describe()
     cause = disabled_because_of(a.s.world)
     if not intent.enabled and cause:
-        return Told("Scheduled", "False", REASON, told(cause, a.s.world.me))
+        return ConditionDraft("Scheduled", "False", REASON, told(cause, a.s.world.me))
     if not intent.enabled:
-        return Told("Scheduled", "False", "ScheduleDisabled", f"The schedule ({described}) is disabled.")
+        return ConditionDraft("Scheduled", "False", "ScheduleDisabled", f"The schedule ({described}) is disabled.")
     if a.s.open:
-        return Told("Scheduled", "True", "ScheduleActive", f"Current time is within schedule: {described}")
-    return Told("Scheduled", "False", "OutsideSchedule", f"Current time is outside schedule: {described}")
+        return ConditionDraft("Scheduled", "True", "ScheduleActive", f"Current time is within schedule: {described}")
+    return ConditionDraft("Scheduled", "False", "OutsideSchedule", f"Current time is outside schedule: {described}")
 
 
-def _machine_ready(a: Account) -> Told:
+def _machine_ready(a: Account) -> ConditionDraft:
     world = a.s.world
     phase = machine_phase(world)
     wrong = contradiction(world) or machine_failure(world)
     if wrong:
-        return Told("MachineReady", "False", wrong.reason, wrong.message or wrong.reason)
+        return ConditionDraft("MachineReady", "False", wrong.reason, wrong.message or wrong.reason)
     if world.machine_unseen:
         unseen = "Cluster API is not served here, so the Machine cannot be seen."
-        return Told("MachineReady", "Unknown", "CAPINotInstalled", unseen)
+        return ConditionDraft("MachineReady", "Unknown", "CAPINotInstalled", unseen)
     if phase is None:
-        return Told("MachineReady", "False", "NoMachine", "There is no Machine at present.")
+        return ConditionDraft("MachineReady", "False", "NoMachine", "There is no Machine at present.")
     if phase is not MachinePhase.RUNNING:
-        return Told("MachineReady", "False", f"Machine{phase}", f"The CAPI Machine is {phase}.")
-    return Told("MachineReady", "True", "MachineReady", "CAPI Machine is in Running state")
+        return ConditionDraft("MachineReady", "False", f"Machine{phase}", f"The CAPI Machine is {phase}.")
+    return ConditionDraft("MachineReady", "True", "MachineReady", "CAPI Machine is in Running state")
 
 
-def _references_valid(a: Account) -> Told:
+def _references_valid(a: Account) -> ConditionDraft:
     known = next((one for one in a.s.world.status.conditions if one.type == "ReferencesValid"), None)
     if a.s.world.paused and known is not None:
-        return Told(
+        return ConditionDraft(
             "ReferencesValid", known.status, known.reason, known.message
         )  # nothing was tried, so nothing is new
     if a.reason in INVALID_REFERENCES:
-        return Told("ReferencesValid", "False", a.reason, a.message)
+        return ConditionDraft("ReferencesValid", "False", a.reason, a.message)
     if a.s.intent.spec is None:
-        return Told("ReferencesValid", "False", "InvalidSpec", f"The spec is invalid: {'; '.join(a.s.intent.problems)}")
+        return ConditionDraft(
+            "ReferencesValid", "False", "InvalidSpec", f"The spec is invalid: {'; '.join(a.s.intent.problems)}"
+        )
     # Rules that come first, such as a disabled schedule, need no Cluster: what is wrong with it is wrong all the same.
     broken = without_cluster(a.s) or in_the_way(a.s.world)
     if broken:
-        return Told("ReferencesValid", "False", broken.reason, broken.message)
-    return Told("ReferencesValid", "True", "ReferencesValid", "Cluster, bootstrap and infrastructure are valid.")
+        return ConditionDraft("ReferencesValid", "False", broken.reason, broken.message)
+    return ConditionDraft(
+        "ReferencesValid", "True", "ReferencesValid", "Cluster, bootstrap and infrastructure are valid."
+    )
 
 
-def _node_tainted(a: Account) -> Told | None:
+def _node_tainted(a: Account) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     owned = a.plan.taints.owned if a.plan.taints else world.status.applied_node_taints
     declared = bool(spec and spec.node_taints) or bool(owned)
@@ -141,16 +145,18 @@ def _node_tainted(a: Account) -> Told | None:
         return None
     if world.node is None or not node_is_ours(world):
         unseen = "cannot be seen at present" if world.status.node_ref else "has not been seen yet"
-        return Told("NodeTainted", "Unknown", TaintReason.NO_NODE_YET, f"The Node of this machine {unseen}.")
+        return ConditionDraft("NodeTainted", "Unknown", TaintReason.NO_NODE_YET, f"The Node of this machine {unseen}.")
     if not world.node.ready:
-        return Told("NodeTainted", "False", TaintReason.NODE_NOT_READY, f"Node {world.node.name} is not ready.")
+        return ConditionDraft(
+            "NodeTainted", "False", TaintReason.NODE_NOT_READY, f"Node {world.node.name} is not ready."
+        )
     return _taint_result(a)
 
 
-def _taint_result(a: Account) -> Told | None:
+def _taint_result(a: Account) -> ConditionDraft | None:
     trouble, spec = a.outcome.trouble, a.s.intent.spec
     if trouble and isinstance(trouble.action, ApplyTaints):
-        return Told("NodeTainted", "False", TaintReason.PATCH_FAILED, trouble.message)
+        return ConditionDraft("NodeTainted", "False", TaintReason.PATCH_FAILED, trouble.message)
     # Rules that leave taints alone, such as a disabled schedule, plan none: what is on the Node is told all the same.
     found = a.plan.taints or (plan_of_taints(a.s.world, spec) if spec else None)
     unwritten = found is None or (found.changed and not a.outcome.did(ApplyTaints))
@@ -160,89 +166,95 @@ def _taint_result(a: Account) -> Told | None:
     if found and found.conflicts:
         listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found.conflicts)
         message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
-        return Told("NodeTainted", "False", TaintReason.CONFLICT, message)
+        return ConditionDraft("NodeTainted", "False", TaintReason.CONFLICT, message)
     if unwritten:
         return None
-    return Told("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
+    return ConditionDraft("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
 
 
-def _told(condition: Condition) -> Told:
-    return Told(condition.type, condition.status, condition.reason, condition.message)
+def _told(condition: Condition) -> ConditionDraft:
+    return ConditionDraft(condition.type, condition.status, condition.reason, condition.message)
 
 
-def _paused(a: Account) -> Told | None:
-    return Told("Paused", "True", "Paused", a.plan.message) if a.s.world.paused else None
+def _paused(a: Account) -> ConditionDraft | None:
+    return ConditionDraft("Paused", "True", "Paused", a.plan.message) if a.s.world.paused else None
 
 
-def _up_to_date(a: Account) -> Told | None:
+def _up_to_date(a: Account) -> ConditionDraft | None:
     machine, spec = a.s.world.our_machine, a.s.intent.spec
     if machine is None or machine.leaving or spec is None:
         return None
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
         edited = "bootstrapSpec, infrastructureSpec, or machineTemplate's version or failureDomain"
         message = f"{edited} was edited; the edit applies when the next Machine is created."
-        return Told("UpToDate", "False", "AppliesAtNextCreation", message)
+        return ConditionDraft("UpToDate", "False", "AppliesAtNextCreation", message)
     changes = a.s.world.spec_changes
     if changes is None:
         return next((_told(c) for c in a.s.world.status.conditions if c.type == "UpToDate"), None)
     if changes:
         listed = ", ".join(str(change) for change in changes[:10])
-        return Told("UpToDate", "False", "ProviderSpecChanged", f"Changed since the operator created it: {listed}.")
-    return Told("UpToDate", "True", "UpToDate", "The Machine was made from the current specs.")
+        return ConditionDraft(
+            "UpToDate", "False", "ProviderSpecChanged", f"Changed since the operator created it: {listed}."
+        )
+    return ConditionDraft("UpToDate", "True", "UpToDate", "The Machine was made from the current specs.")
 
 
-def _capi_available(a: Account) -> Told | None:
+def _capi_available(a: Account) -> ConditionDraft | None:
     if a.s.world.contract is not None:
         return None
-    return Told("CAPIAvailable", "False", "CAPINotInstalled", "Cluster API is not installed in this cluster.")
+    return ConditionDraft("CAPIAvailable", "False", "CAPINotInstalled", "Cluster API is not installed in this cluster.")
 
 
-def _workload_reachable(a: Account) -> Told | None:
+def _workload_reachable(a: Account) -> ConditionDraft | None:
     workload = a.s.world.workload
     if workload is None:
         return None
     message = workload.message or "The workload cluster answers."
-    return Told("WorkloadClusterReachable", _yes(workload.reachable), workload.reason, message)
+    return ConditionDraft("WorkloadClusterReachable", _yes(workload.reachable), workload.reason, message)
 
 
-def _drained(a: Account) -> Told | None:
+def _drained(a: Account) -> ConditionDraft | None:
     """How far the drain is; what was told last stays true while the Node cannot be seen and while CAPI goes on."""
     if a.plan.shutdown is None or a.s.world.our_machine is None:
         return None
     if any(isinstance(action, Delete) and action.undrained for action in a.outcome.done):
-        return Told("Drained", "False", "DrainTimedOut", a.message)
+        return ConditionDraft("Drained", "False", "DrainTimedOut", a.message)
     state = a.plan.drain
     if state is None:
         return next((_told(c) for c in a.s.world.status.conditions if c.type == "Drained"), None)
     if state.done:
-        return Told("Drained", "True", "NodeDrained", "All pods that had to leave have left the Node.")
+        return ConditionDraft("Drained", "True", "NodeDrained", "All pods that had to leave have left the Node.")
     reason = "DrainBlocked" if a.s.now >= a.s.drain_warning else "Draining"
-    return Told("Drained", "False", reason, a.message)
+    return ConditionDraft("Drained", "False", reason, a.message)
 
 
-def _reclaim_agent_ready(a: Account) -> Told | None:
+def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     machine, agent = world.our_machine, world.reclaim_agent
     if spec is None or not spec.kill_if_commands or machine is None or machine.leaving:
         return None
     if agent is None:
         unseen = "The Node of this machine cannot be seen, so nobody can tell whether the agent runs there."
-        return Told("ReclaimAgentReady", "Unknown", "NoNodeYet", unseen)
+        return ConditionDraft("ReclaimAgentReady", "Unknown", "NoNodeYet", unseen)
     if agent.problem is not None:
-        return Told("ReclaimAgentReady", "False", agent.problem.reason, agent.problem.message)
-    if any(isinstance(action, EquipReclaim) for action in a.outcome.left):
+        return ConditionDraft("ReclaimAgentReady", "False", agent.problem.reason, agent.problem.message)
+    if any(isinstance(action, InstallAgent) for action in a.outcome.left):
         message = "The agent's ConfigMap or the Node's label could not be written; tried again soon."
-        return Told("ReclaimAgentReady", "False", "NotEquipped", message)
-    return Told("ReclaimAgentReady", "True", "AgentReady", "The agent runs on the Node and knows what to look for.")
+        return ConditionDraft("ReclaimAgentReady", "False", "NotEquipped", message)
+    return ConditionDraft(
+        "ReclaimAgentReady", "True", "AgentReady", "The agent runs on the Node and knows what to look for."
+    )
 
 
-def _host_conflict(a: Account) -> Told | None:
+def _host_conflict(a: Account) -> ConditionDraft | None:
     if a.s.world.host_conflict is None:
         return None
-    return Told("HostConflict", "True", "HostConflict", f"The same host is meant for {other_name(a.s.world)}.")
+    return ConditionDraft(
+        "HostConflict", "True", "HostConflict", f"The same host is meant for {other_name(a.s.world)}."
+    )
 
 
-_TELLERS: Final[tuple[Callable[[Account], Told | None], ...]] = (
+_TELLERS: Final[tuple[Callable[[Account], ConditionDraft | None], ...]] = (
     _ready,
     _scheduled,
     _machine_ready,

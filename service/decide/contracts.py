@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from crds import names
-from service.decide.world import Child, Contract, Failure, Machine
+from service.decide.world import Child, Contract, Machine, Problem
 
 Json = Mapping[str, Any]
 FOREVER: Final = 0
@@ -115,7 +115,7 @@ def _go_seconds(text: str | None) -> int | None:
     return total if not digits else None
 
 
-def _failure(contract: Contract, status: Json) -> Failure | None:
+def _failure(contract: Contract, status: Json) -> Problem | None:
     """The terminal failure a provider reported; CAPI's own phase never says Failed."""
     if contract is Contract.V1BETA2:
         status = (status.get("deprecated") or {}).get("v1beta1") or {}
@@ -124,7 +124,7 @@ def _failure(contract: Contract, status: Json) -> Failure | None:
         return None
     # A condition's reason is one word; what a provider says may be anything.
     word = reason if isinstance(reason, str) and _WORD.fullmatch(reason) else "MachineFailed"
-    return Failure(reason=word, message=str(message or reason))
+    return Problem(reason=word, message=str(message or reason))
 
 
 def _infrastructure_ready(contract: Contract, status: Json) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from crds.status import Condition, MachinePhase, Phase, ScheduledMachineStatus
-from service.decide.equipment import NOT_INSTALLED
 from service.decide.outcome import Outcome
 from service.decide.plan import (
     Action,
@@ -11,18 +10,17 @@ from service.decide.plan import (
     Create,
     Delete,
     DisableSchedule,
-    Notice,
+    Event,
     Patch,
     Plan,
     RecordRemediation,
     RecordShutdown,
 )
+from service.decide.reclaim_agent import NOT_INSTALLED
 from service.decide.world import Role
 
 
-def notices(
-    before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
-) -> list[Notice]:
+def notices(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> list[Event]:
     """The Events of one pass, in the order in which things happened."""
     return [
         *_schedule(before, after),
@@ -40,93 +38,93 @@ _SUSPENDED = (Phase.DISABLED, Phase.TERMINATED, Phase.EMERGENCY_REMOVE)
 """Phases in which the schedule does not govern."""
 
 
-def _schedule(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
+def _schedule(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Event]:
     if after.phase in _SUSPENDED:
         return
     if after.in_schedule and not before.in_schedule:
-        yield Notice("ScheduleActivated", "A window of the schedule opened.")
+        yield Event("ScheduleActivated", "A window of the schedule opened.")
     if before.in_schedule and after.in_schedule is False:
-        yield Notice("ScheduleDeactivated", "The window of the schedule closed.")
+        yield Event("ScheduleDeactivated", "The window of the schedule closed.")
 
 
-def _done(action: Action, plan: Plan) -> Iterator[Notice]:
+def _done(action: Action, plan: Plan) -> Iterator[Event]:
     match action:
         case Create(role=Role.MACHINE, manifest=manifest):
-            yield Notice("MachineCreated", f"Created Machine {manifest['metadata']['name']} and what it needs.")
+            yield Event("MachineCreated", f"Created Machine {manifest['metadata']['name']} and what it needs.")
         case Create(role=role, manifest=manifest):
             if plan.phase is not Phase.ACTIVE or not _creates_machine(plan):
-                yield Notice("ObjectCreated", f"Created the missing {role} object {manifest['metadata']['name']}.")
+                yield Event("ObjectCreated", f"Created the missing {role} object {manifest['metadata']['name']}.")
         case Delete(role=Role.MACHINE, name=name, why=why):
-            yield Notice("MachineDeleted", f"Asked for the deletion of Machine {name}: {why}.")
+            yield Event("MachineDeleted", f"Asked for the deletion of Machine {name}: {why}.")
         case RecordShutdown(started_at=started) if started is not None and plan.phase is Phase.SHUTTING_DOWN:
-            yield Notice(
+            yield Event(
                 "ShutdownStarted", "The shutdown began: pods leave the Node, if there is one, then the Machine goes."
             )
         case RecordRemediation(count=count):
-            yield Notice("Remediated", f"Replacing an unhealthy Machine, replacement number {count} in this window.")
+            yield Event("Remediated", f"Replacing an unhealthy Machine, replacement number {count} in this window.")
         case ApplyTaints():
-            yield Notice("NodeTaintsApplied", f"Wrote the taints of Node {action.node}.")
+            yield Event("NodeTaintsApplied", f"Wrote the taints of Node {action.node}.")
         case Patch(subresource="status", name=name):
             message = (
                 f"Cleared the mark of a MachineHealthCheck on Machine {name}: it succeeds again, the Machine stays."
             )
-            yield Notice("RemediationCancelled", message)
+            yield Event("RemediationCancelled", message)
         case Patch(why=why, role=role, name=name) if why != "deletion":
-            yield Notice("DriftRepaired", f"Put right {why} of {role} object {name}.")
+            yield Event("DriftRepaired", f"Put right {why} of {role} object {name}.")
         case _:
             return
 
 
-def _drain(plan: Plan, outcome: Outcome) -> Iterator[Notice]:
+def _drain(plan: Plan, outcome: Outcome) -> Iterator[Event]:
     for action in outcome.done:
         if isinstance(action, Delete) and action.undrained:
-            yield Notice("DrainTimedOut", "Not all pods left in time; the Machine is deleted anyway.", warning=True)
+            yield Event("DrainTimedOut", "Not all pods left in time; the Machine is deleted anyway.", warning=True)
         elif isinstance(action, Delete) and action.role is Role.MACHINE and plan.drain and plan.drain.done:
-            yield Notice("NodeDrained", "All pods that had to leave have left the Node.")
+            yield Event("NodeDrained", "All pods that had to leave have left the Node.")
 
 
 def _creates_machine(plan: Plan) -> bool:
     return any(isinstance(action, Create) and action.role is Role.MACHINE for action in plan.actions)
 
 
-def _shutdown(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
+def _shutdown(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Event]:
     same_machine = before.machine_ref is not None and before.machine_ref == after.machine_ref
     ended = before.shutdown_started_at is not None and after.shutdown_started_at is None
     stays = same_machine and after.machine_phase not in (None, MachinePhase.DELETING)
     interrupted = any(condition.type == "Paused" for condition in after.conditions)
     if ended and stays and not interrupted and after.phase is not Phase.SHUTTING_DOWN:
-        yield Notice("ShutdownCancelled", "The shutdown was cancelled before the Machine was deleted.")
+        yield Event("ShutdownCancelled", "The shutdown was cancelled before the Machine was deleted.")
     if before.machine_ref and not after.machine_ref:
-        yield Notice("MachineRemoved", f"Machine {before.machine_ref.name} and all that belonged to it is gone.")
+        yield Event("MachineRemoved", f"Machine {before.machine_ref.name} and all that belonged to it is gone.")
 
 
-def _phase(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan) -> Iterator[Notice]:
+def _phase(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan) -> Iterator[Event]:
     if after.phase == before.phase:
         return
     if after.phase is Phase.DISABLED and before.phase is not Phase.EMERGENCY_REMOVE:
-        yield Notice("ScheduleDisabled", "The schedule is disabled; what exists stays as it is.")
+        yield Event("ScheduleDisabled", "The schedule is disabled; what exists stays as it is.")
     if after.phase is Phase.TERMINATED:
-        yield Notice("KillSwitch", "The kill switch is on; the machine is removed at once.", warning=True)
+        yield Event("KillSwitch", "The kill switch is on; the machine is removed at once.", warning=True)
     if before.phase in _SUSPENDED and after.phase not in _SUSPENDED and not plan.final:
-        yield Notice("ScheduleResumed", "The schedule governs this machine again.")
+        yield Event("ScheduleResumed", "The schedule governs this machine again.")
 
 
 def _reclaim(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
-) -> Iterator[Notice]:
+) -> Iterator[Event]:
     """Told by what is stored rather than by what was done, so that a crash in between does not swallow it."""
     # The kill switch goes first: when it is off again, a reclaim that it interrupted goes on and is not a new one.
     goes_on = before.phase is Phase.TERMINATED and before.reclaim is not None
     if after.phase is Phase.EMERGENCY_REMOVE and before.phase is not Phase.EMERGENCY_REMOVE and not goes_on:
-        yield Notice("EmergencyReclaim", plan.message, warning=True)
+        yield Event("EmergencyReclaim", plan.message, warning=True)
     if after.reclaim and after.reclaim.disabled_at and not (before.reclaim and before.reclaim.disabled_at):
-        yield Notice("EmergencyReclaimDisabledSchedule", _DISABLED, warning=True)
+        yield Event("EmergencyReclaimDisabledSchedule", _DISABLED, warning=True)
     elif outcome.did(DisableSchedule) and before.reclaim and before.reclaim.disabled_at and not plan.reverted_by:
-        yield Notice("EmergencyReclaimDisabledSchedule", _DISABLED_AGAIN, warning=True)
+        yield Event("EmergencyReclaimDisabledSchedule", _DISABLED_AGAIN, warning=True)
     accepted = before.last_reclaim is not None and after.last_reclaim is None
     if plan.reverted_by and (accepted or outcome.did(DisableSchedule)):
         message = f"{plan.reverted_by} enabled the schedule soon after an emergency reclaim had disabled it. {_IGNORE}"
-        yield Notice("ReclaimReverted", message, warning=True)
+        yield Event("ReclaimReverted", message, warning=True)
 
 
 _DISABLED = "spec.schedule.enabled is false now, so that the machine does not come back before somebody enables it."
@@ -143,7 +141,7 @@ _WARN_WHEN = {
 _CONTRADICTIONS = ("ProviderIDChanged", "NodeRefChanged", "NodeOfAnotherHost")
 
 
-def _conditions(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Notice]:
+def _conditions(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Event]:
     old = {condition.type: condition for condition in before.conditions}
     for condition in after.conditions:
         was = old.get(condition.type)
@@ -152,26 +150,26 @@ def _conditions(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -
         yield from _changed(condition, was)
 
 
-def _changed(condition: Condition, was: Condition | None) -> Iterator[Notice]:
+def _changed(condition: Condition, was: Condition | None) -> Iterator[Event]:
     if _WARN_WHEN.get(condition.type) == condition.status:
-        yield Notice(condition.reason, condition.message, warning=True)
+        yield Event(condition.reason, condition.message, warning=True)
     if condition.type == "Ready" and condition.status == "True" and (was is None or was.status != "True"):
-        yield Notice("MachineReady", condition.message)
+        yield Event("MachineReady", condition.message)
     if condition.type == "NodeTainted" and condition.reason in ("TaintOwnershipConflict", "PatchFailed"):
-        yield Notice(condition.reason, condition.message, warning=True)
+        yield Event(condition.reason, condition.message, warning=True)
     if condition.type == "MachineReady" and condition.reason in _CONTRADICTIONS:
-        yield Notice(condition.reason, condition.message, warning=True)
+        yield Event(condition.reason, condition.message, warning=True)
     if condition.type == "ReclaimAgentReady" and condition.reason in NOT_INSTALLED:
-        yield Notice(condition.reason, condition.message, warning=True)
+        yield Event(condition.reason, condition.message, warning=True)
     if condition.type == "Drained" and condition.reason == "DrainBlocked":
-        yield Notice(condition.reason, condition.message, warning=True)
+        yield Event(condition.reason, condition.message, warning=True)
     if condition.type == "Paused" and was is None:
-        yield Notice("Paused", condition.message)
+        yield Event("Paused", condition.message)
 
 
 def _trouble(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
-) -> Iterator[Notice]:
+) -> Iterator[Event]:
     """One Warning when something that needs mending starts or changes its reason."""
     if after == before:
         return  # nothing new, or the status could not be stored: it is told along with that
@@ -182,7 +180,7 @@ def _trouble(
         return
     ready_before = next((c.reason for c in before.conditions if c.type == "Ready"), None)
     if reason != ready_before:
-        yield Notice(reason, after.message or reason, warning=True)
+        yield Event(reason, after.message or reason, warning=True)
 
 
 def _told_by_conditions(after: ScheduledMachineStatus) -> set[str]:

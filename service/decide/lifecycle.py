@@ -15,8 +15,8 @@ from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
 from service.decide.removal import ASK_AGAIN, begun, plan_of, remove, uncordon
-from service.decide.sight import out_of_sight
 from service.decide.situation import Situation, without_cluster
+from service.decide.visibility import out_of_sight
 from service.decide.world import World
 
 RELEASE_AFTER: Final = timedelta(minutes=10)
@@ -36,12 +36,12 @@ def decide(intent: Intent, world: World, now: datetime) -> Plan:
 
 
 def _wake(plan: Plan, s: Situation) -> Plan:
-    if pods_unknown(s.world) and plan.look_again_in is None:
+    if pods_unknown(s.world) and plan.requeue_after is None:
         # One question that went wrong, whatever the rule. That a whole cluster comes back is told by its watch.
-        plan = replace(plan, look_again_in=s.world.look_at_pods_in or ASK_AGAIN)
+        plan = replace(plan, requeue_after=s.world.pods_requeue_after or ASK_AGAIN)
     if s.world.me.deleting_since:
         return replace(plan, final=True)
-    return replace(plan, look_again_at=when(plan.look_again_at, boundary(s)))
+    return replace(plan, requeue_at=when(plan.requeue_at, boundary(s)))
 
 
 def paused(s: Situation) -> Plan | None:
@@ -83,7 +83,7 @@ def being_deleted(s: Situation) -> Plan | None:
         # Should that fail, it is still over: without its beginning all of the waiting would begin anew.
         return replace(plan, shutdown=removal.shutdown)
     plan = plan_of(Phase.SHUTTING_DOWN, removal)
-    return replace(plan, look_again_at=when(plan.look_again_at, release))
+    return replace(plan, requeue_at=when(plan.requeue_at, release))
 
 
 def _awaited(world: World) -> str:

@@ -20,7 +20,7 @@ class Blocker:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Failure:
     """Why an action failed, and whether only a human can help."""
 
     action: Action
@@ -48,7 +48,7 @@ class Outcome:
     """The result of performing a plan as far as it went."""
 
     done: tuple[Action, ...] = ()
-    trouble: Trouble | None = None
+    trouble: Failure | None = None
     blockers: tuple[Blocker, ...] = field(default=())
     interrupted: bool = False
     """Whether something changed under our hands, so that the rest of the plan must be thought over."""

@@ -1,7 +1,7 @@
 """Where a Machine is in its life, from what is observed: the same words for every provider."""
 
 from crds.status import MachinePhase
-from service.decide.world import Failure, Role, World
+from service.decide.world import Problem, Role, World
 
 
 def machine_phase(world: World) -> MachinePhase | None:
@@ -18,14 +18,14 @@ def machine_phase(world: World) -> MachinePhase | None:
     return MachinePhase.PROVISIONED if machine.provider_id else MachinePhase.PROVISIONING
 
 
-def machine_failure(world: World) -> Failure | None:
+def machine_failure(world: World) -> Problem | None:
     """The reason why our Machine is lost, if it is."""
     machine = world.our_machine
     if machine is None or machine.leaving:
         return None
     if machine.provider_id and world.infrastructure is None and Role.INFRASTRUCTURE not in world.unseen:
         lost = f"The infrastructure object of {machine.child.name} was deleted although the host is provisioned."
-        return Failure(reason="InfrastructureGone", message=lost)
+        return Problem(reason="InfrastructureGone", message=lost)
     if not failure_is_certain(world):
         return machine.failure if _told_before(world) else None
     # CAPI keeps a failure reason for ever, also when the provider recovered.
@@ -47,25 +47,25 @@ def _told_before(world: World) -> bool:
     return same and before.machine_phase is MachinePhase.FAILED
 
 
-def contradiction(world: World) -> Failure | None:
+def contradiction(world: World) -> Problem | None:
     """What cannot be true: providerID and Node of a Machine are set once, and its Node has its providerID."""
     return _changed(world) or _other_host(world)
 
 
-def _changed(world: World) -> Failure | None:
+def _changed(world: World) -> Problem | None:
     machine, before = world.our_machine, world.status
     if machine is None or before.machine_ref is None or before.machine_ref.uid != machine.child.uid:
         return None
     if before.provider_id and machine.provider_id != before.provider_id:
         message = f"providerID changed from {before.provider_id} to {machine.provider_id or 'nothing'}."
-        return Failure(reason="ProviderIDChanged", message=message)
+        return Problem(reason="ProviderIDChanged", message=message)
     if before.node_ref and machine.node_name != before.node_ref.name:
         message = f"The Node changed from {before.node_ref.name} to {machine.node_name or 'nothing'}."
-        return Failure(reason="NodeRefChanged", message=message)
+        return Problem(reason="NodeRefChanged", message=message)
     return None
 
 
-def _other_host(world: World) -> Failure | None:
+def _other_host(world: World) -> Problem | None:
     machine, node = world.our_machine, world.node
     if machine is None or node is None or not (machine.provider_id and node.provider_id):
         return None
@@ -73,7 +73,7 @@ def _other_host(world: World) -> Failure | None:
         return None
     theirs, mine = node.provider_id, machine.provider_id
     message = f"Node {node.name} is another host: its providerID is {theirs}, the Machine's is {mine}."
-    return Failure(reason="NodeOfAnotherHost", message=message)
+    return Problem(reason="NodeOfAnotherHost", message=message)
 
 
 def node_is_ours(world: World) -> bool:

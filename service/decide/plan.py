@@ -143,7 +143,7 @@ class ClearReclaimRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class EquipReclaim:
+class InstallAgent:
     """Have the agent run on the Node and tell it what to look for."""
 
     node: str
@@ -152,14 +152,14 @@ class EquipReclaim:
 
 
 @dataclass(frozen=True, slots=True)
-class StripReclaim:
+class RemoveAgent:
     """Undo that."""
 
     node: str
     uid: str
 
 
-BestEffort = ClearReclaimRequest | EquipReclaim | StripReclaim
+BestEffort = ClearReclaimRequest | InstallAgent | RemoveAgent
 """What fails of these is tried again later and keeps nothing else from being done."""
 
 Action = (
@@ -182,7 +182,7 @@ Action = (
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Event:
     """An Event for the user, emitted once per happening."""
 
     reason: str
@@ -198,11 +198,11 @@ class Plan:
     reason: str
     message: str
     actions: tuple[Action, ...] = ()
-    look_again_at: datetime | None = None
+    requeue_at: datetime | None = None
     """In the time of the schedule."""
-    look_again_in: timedelta | None = None
+    requeue_after: timedelta | None = None
     """In real time: for what cannot be watched, such as a budget that may allow an eviction later."""
-    try_again: bool = False
+    backoff_needed: bool = False
     """Whether nothing tells when what is in the way is gone: it is looked for again, ever more rarely."""
     problem: bool = False
     """Whether somebody must mend something: said once in a Warning event."""
@@ -210,7 +210,7 @@ class Plan:
     """When the shutdown under way began; None once there is none."""
     drain: Drain | None = None
     taints: TaintPlan | None = None
-    look_at_agent_in: timedelta | None = None
+    agent_requeue_after: timedelta | None = None
     """In real time: the agent on the Node is not as it should be, and nothing tells when it will be."""
     final: bool = False
     """Whether the ScheduledMachine itself is being deleted."""

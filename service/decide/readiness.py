@@ -25,7 +25,7 @@ def in_time(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
         return plan
     due = _created_at(s, plan) + spec.provisioning_timeout
     if s.now < due:
-        return replace(plan, look_again_at=when(plan.look_again_at, due))
+        return replace(plan, requeue_at=when(plan.requeue_at, due))
     machine, timeout = s.world.our_machine, format_duration(spec.provisioning_timeout)
     message = f"The machine is not Ready {timeout} after its creation. {plan.message}{_in_other_words(machine, plan)}"
     return replace(plan, reason=REASON, message=message, problem=True)

@@ -12,7 +12,6 @@ from typing import Final
 from crds import names
 from crds.status import PastReclaim, Phase, Reclaim, ScheduledMachineStatus
 from crds.text import one_line
-from service.decide.equipment import equipment, strip
 from service.decide.intent import Intent
 from service.decide.phases import node_is_ours
 from service.decide.plan import (
@@ -23,6 +22,7 @@ from service.decide.plan import (
     Plan,
     RecordReclaim,
 )
+from service.decide.reclaim_agent import equipment, strip
 from service.decide.removal import remove
 from service.decide.situation import Situation
 from service.decide.world import Identity, Node, World
@@ -54,11 +54,11 @@ def reclaim(s: Situation) -> Plan | None:
     message = f"Node {asked.node} was asked back{_because(asked.reason)}."
     if s.world.status.reclaim is None:
         record = (RecordReclaim(reclaim=asked),)
-        plan = Plan(Phase.EMERGENCY_REMOVE, REASON, message, record, look_again_in=timedelta(0))
+        plan = Plan(Phase.EMERGENCY_REMOVE, REASON, message, record, requeue_after=timedelta(0))
         return replace(plan, shutdown=s.shutdown_started)
     if _over(s):
         over = told(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
-        return Plan(Phase.DISABLED, REASON, over, look_again_in=timedelta(0), reclaimed=True)
+        return Plan(Phase.DISABLED, REASON, over, requeue_after=timedelta(0), reclaimed=True)
     return _eject(s, message)
 
 
@@ -102,7 +102,7 @@ def accompany(s: Situation, plan: Plan) -> Plan:
     return replace(
         plan,
         actions=(*cleared, *plan.actions, *added),
-        look_at_agent_in=agent.look_again_in if agent else None,
+        agent_requeue_after=agent.requeue_after if agent else None,
         reverted_by=_reverted_by(s),
     )
 
@@ -142,7 +142,7 @@ def _eject(s: Situation, message: str) -> Plan:
         reason=REASON,
         message=f"{message} {last or removal.message}",
         actions=(*_force_drain(s.world), *removal.actions, *disable, *hand_back),
-        look_again_in=timedelta(0) if disable else removal.look_again_in,
+        requeue_after=timedelta(0) if disable else removal.requeue_after,
         shutdown=removal.shutdown,
     )
 

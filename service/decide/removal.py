@@ -14,8 +14,8 @@ from service.decide import contracts
 from service.decide.drain import LOST_GRACE_SECONDS, Drain, drain_of, gone_at, progress
 from service.decide.phases import node_is_ours
 from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, when
-from service.decide.sight import doubt
 from service.decide.situation import Situation
+from service.decide.visibility import doubt
 from service.decide.world import Machine, Node, World
 
 ASK_AGAIN: Final = timedelta(seconds=5)
@@ -30,8 +30,8 @@ class Removal:
     reason: str
     message: str
     actions: tuple[Action, ...] = ()
-    look_again_at: datetime | None = None
-    look_again_in: timedelta | None = None
+    requeue_at: datetime | None = None
+    requeue_after: timedelta | None = None
     shutdown: datetime | None = None
     drain: Drain | None = None
 
@@ -43,8 +43,8 @@ def plan_of(phase: Phase, removal: Removal) -> Plan:
         reason=removal.reason,
         message=removal.message,
         actions=removal.actions,
-        look_again_at=removal.look_again_at,
-        look_again_in=removal.look_again_in,
+        requeue_at=removal.requeue_at,
+        requeue_after=removal.requeue_after,
         shutdown=removal.shutdown,
         drain=removal.drain,
     )
@@ -106,7 +106,7 @@ def _wait_for_capi(s: Situation, machine: Machine, *, at_once: bool) -> Removal:
         reason="DeletingMachine",
         message=f"Machine {machine.child.name} is being deleted; Cluster API {waiting}",
         actions=(patch,) if patch else (),
-        look_again_at=None if hurry else s.grace_deadline,
+        requeue_at=None if hurry else s.grace_deadline,
     )
 
 
@@ -142,7 +142,7 @@ def _wait_for_workload(s: Situation) -> Removal:
         reason="WorkloadClusterUnreachable",
         message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_all_the_same(s)}",
         actions=_cordon(s.world),
-        look_again_at=s.drain_deadline,
+        requeue_at=s.drain_deadline,
     )
 
 
@@ -161,8 +161,8 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
         reason="Draining",
         message=f"Draining Node {node.name}: {progress(state)}. {_all_the_same(s)}",
         actions=(*cordon, *_evict(node, state)),
-        look_again_at=when(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
-        look_again_in=_sooner(state.ask_again_in, s.world.look_at_pods_in),
+        requeue_at=when(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
+        requeue_after=_sooner(state.ask_again_in, s.world.pods_requeue_after),
         drain=state,
     )
 
@@ -228,7 +228,7 @@ def _delete_machine(
         reason="DrainTimedOut" if undrained else "DeletingMachine",
         message=f"Deleting Machine {child.name}{', although not all pods have left in time' if undrained else ''}.",
         actions=(*((bound,) if bound else ()), delete),
-        look_again_at=s.grace_deadline if left > timedelta(0) else None,
+        requeue_at=s.grace_deadline if left > timedelta(0) else None,
     )
 
 

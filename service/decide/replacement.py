@@ -78,9 +78,7 @@ def held_back(s: Situation, plan: Plan) -> Plan:
     if due is None:
         return plan
     message = f"The MachineHealthCheck of the Machine failed; the next replacement is due at {due:%H:%M} UTC."
-    return replace(
-        plan, phase=Phase.ERROR, reason="RemediationPaused", message=message, look_again_at=due, problem=True
-    )
+    return replace(plan, phase=Phase.ERROR, reason="RemediationPaused", message=message, requeue_at=due, problem=True)
 
 
 def pause_after(count: int) -> timedelta:

@@ -35,10 +35,10 @@ from service.decide.plan import (
 from service.decide.readiness import is_new
 from service.decide.reclaim import carries_old_request
 from service.decide.replacement import REMEDIATION_PAUSE
-from service.decide.sight import unsaid
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.taints import owned_taints
-from service.decide.world import Child, Failure, Role, Taint, World
+from service.decide.visibility import unsaid
+from service.decide.world import Child, Problem, Role, Taint, World
 
 MESSAGE_MAX = 1024
 
@@ -84,7 +84,7 @@ def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     return (awaited and known and nothing_new) or unsaid(s, outcome)
 
 
-def stuck(before: ScheduledMachineStatus, failure: Failure, generation: int, now: datetime) -> ScheduledMachineStatus:
+def stuck(before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime) -> ScheduledMachineStatus:
     """The status where nothing could be seen or decided: what is known stays, and it says why there is no more."""
     others = tuple(condition for condition in before.conditions if condition.type != "Ready")
     known = next((condition for condition in before.conditions if condition.type == "Ready"), None)

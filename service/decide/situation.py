@@ -6,7 +6,7 @@ from typing import Final
 
 from service.decide.intent import Intent
 from service.decide.openings import made_for
-from service.decide.world import Failure, World
+from service.decide.world import Problem, World
 
 SMALL_STEP_BACK: Final = timedelta(minutes=5)
 """A clock that goes back less than this undoes neither a shutdown nor a creation."""
@@ -55,11 +55,11 @@ class Situation:
         return started + (self.drain_deadline - started) / 3
 
 
-def without_cluster(s: Situation) -> Failure | None:
+def without_cluster(s: Situation) -> Problem | None:
     """What is wrong with the Cluster that the machine is to join."""
     cluster, name = s.world.cluster, s.intent.cluster_name
     if s.world.contract is None or name is None or (cluster is not None and not cluster.deleting):
         return None
     if cluster is not None:
-        return Failure("ClusterDeleting", f"Cluster {name} is being deleted.")
-    return Failure("ClusterNotFound", f"Cluster {name} does not exist in this namespace.")
+        return Problem("ClusterDeleting", f"Cluster {name} is being deleted.")
+    return Problem("ClusterNotFound", f"Cluster {name} does not exist in this namespace.")

@@ -72,7 +72,7 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Problem:
     """Why a Machine will not work without help."""
 
     reason: str
@@ -83,7 +83,7 @@ class Failure:
 class Unseen:
     """Why nobody can tell whether an object of ours is there."""
 
-    failure: Failure
+    failure: Problem
     passing: bool = False
     """Whether it may well be over at the next look, so that nothing is said about it yet."""
 
@@ -95,7 +95,7 @@ class Machine:
     child: Child
     provider_id: str | None
     node_name: str | None
-    failure: Failure | None
+    failure: Problem | None
     infrastructure_ready: bool
     remediation_requested: bool
     """Whether a MachineHealthCheck failed and waits for its owner to replace it."""
@@ -170,7 +170,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Reachability:
     """Whether the workload cluster can be spoken to, and if not, why."""
 
     reachable: bool
@@ -184,10 +184,10 @@ class ReclaimAgent:
 
     commands: tuple[str, ...] | None = None
     """What its ConfigMap tells it to look for; None without one."""
-    problem: Failure | None = None
+    problem: Problem | None = None
     installed: bool = True
     """Whether there is a namespace to write the ConfigMap to."""
-    look_again_in: timedelta | None = None
+    requeue_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class World:
     bootstrap: Child | None = None
     infrastructure: Child | None = None
     machine: Machine | None = None
-    workload: Workload | None = None
+    workload: Reachability | None = None
     node: Node | None = None
     pods: tuple[Pod, ...] | None = None
     neighbours: frozenset[str] = frozenset()
@@ -230,7 +230,7 @@ class World:
     host: str | None = None
     """What the host of our Machine is known by, or of the one that would be created now."""
     drain_rules: DrainRules = field(default_factory=DrainRules)
-    look_at_pods_in: timedelta | None = None
+    pods_requeue_after: timedelta | None = None
     """In real time: nothing says when the pods or the rules change, so the controller looks again; None: watched."""
     host_conflict: HostConflict | None = None
     spec_changes: tuple[SpecChange, ...] | None = ()

@@ -28,7 +28,7 @@ MOST_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Capi:
+class CapiResources:
     """The Cluster API contract in force and the kinds that we use of it."""
 
     version: str
@@ -85,7 +85,7 @@ class Discovery:
         tables = [await self._ask(f"{group}/{version}") for version in await self._versions(group)]
         return frozenset(kind for table in tables for kind, each in table.kinds.items() if not each.namespaced)
 
-    async def capi(self) -> Capi | None:
+    async def capi(self) -> CapiResources | None:
         """The newest Cluster API contract whose kinds are served, or None while Cluster API is not installed.
 
         During an upgrade definitions come one by one: a version may be there before the kinds that we need of it.
@@ -95,11 +95,11 @@ class Discovery:
         found = [await self._contract(version) for version in reversed(self._contracts) if version in served]
         return next((capi for capi in reversed(found) if capi is not None), None)
 
-    async def _contract(self, version: str) -> Capi | None:
+    async def _contract(self, version: str) -> CapiResources | None:
         machines = await self.resolve(f"{CAPI_GROUP}/{version}", "Machine")
         clusters = await self.resolve(f"{CAPI_GROUP}/{version}", "Cluster")
         drain_rules = await self.resolve(f"{CAPI_GROUP}/{version}", "MachineDrainRule")
-        return Capi(version, clusters, machines, drain_rules) if machines and clusters else None
+        return CapiResources(version, clusters, machines, drain_rules) if machines and clusters else None
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """From now on `listener` is told the group of every CustomResourceDefinition that changes."""

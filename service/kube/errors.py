@@ -43,7 +43,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class StatusCause:
     """One entry of a Status's `details.causes`."""
 
     reason: str
@@ -60,7 +60,7 @@ class KubeError(Exception):
         *,
         status: int = 0,
         reason: str = "",
-        causes: tuple[Cause, ...] = (),
+        causes: tuple[StatusCause, ...] = (),
         retry_after: float | None = None,
     ) -> None:
         super().__init__(bounded(message))
@@ -200,7 +200,7 @@ _NOT_A_REFUSAL = frozenset({409, 422, 429})
 """Whoever answers so: look again, mend the object, try later."""
 
 
-def _class_for(code: int, reason: str, causes: tuple[Cause, ...]) -> type[KubeError]:
+def _class_for(code: int, reason: str, causes: tuple[StatusCause, ...]) -> type[KubeError]:
     if code == 429:
         return Blocked if any(cause.reason == "DisruptionBudget" for cause in causes) else TooManyRequests
     if code == 409:
@@ -222,15 +222,15 @@ _BY_CODE: dict[int, type[KubeError]] = {
 }
 
 
-def _sentence(what: str, code: int, answer: dict[str, Any], causes: tuple[Cause, ...]) -> str:
+def _sentence(what: str, code: int, answer: dict[str, Any], causes: tuple[StatusCause, ...]) -> str:
     message = str(answer.get("message") or answer.get("reason") or "no explanation")
     # The server's message for a blocked eviction is generic; its cause names the budget.
     extra = [cause.message for cause in causes if cause.message and cause.message not in message]
     return f"{what}: {'; '.join([message, *extra])} ({code})"
 
 
-def _cause(raw: dict[str, Any]) -> Cause:
-    return Cause(
+def _cause(raw: dict[str, Any]) -> StatusCause:
+    return StatusCause(
         reason=bounded(str(raw.get("reason") or ""), 64),
         message=bounded(str(raw.get("message") or ""), 512),
         field=bounded(str(raw.get("field") or ""), 256),

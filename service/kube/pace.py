@@ -40,7 +40,7 @@ class Pace:
             self._turn_since = self._monotonic()
 
 
-class Throttle:
+class WatchThrottle:
     """What all clusters that talk too much share."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Throttle:
 class Limited(Pace):
     """One cluster's share: a token bucket that all its watches and lists take from."""
 
-    def __init__(self, throttle: Throttle) -> None:
+    def __init__(self, throttle: WatchThrottle) -> None:
         super().__init__(throttle.monotonic)
         self._throttle = throttle
         self._left = BURST_UNITS

@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any, Final
 
 from crds import names
-from service.decide.equipment import DAEMON_SET_MISSING, NAMESPACE_MISSING, is_labelled
-from service.decide.world import Failure, Node, ReclaimAgent
+from service.decide.reclaim_agent import DAEMON_SET_MISSING, NAMESPACE_MISSING, is_labelled
+from service.decide.world import Node, Problem, ReclaimAgent
 from service.kube.client import Client
-from service.kube.connection import NODE_BYTES, PAGE, Workload
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import CONFIG_MAPS, DAEMON_SETS, NAMESPACES, PODS, Resource
-from service.runtime.cache import Change, Happening, Object
+from service.runtime.cache import Change, EventType, Object
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+from service.workload.connection import NODE_BYTES, PAGE, WorkloadCluster
 
 SYNC_SECONDS: Final = 5.0
 LOOK_AGAIN: Final = timedelta(minutes=1)
@@ -50,13 +50,13 @@ class _Watched:
                 await informer.synced(within=SYNC_SECONDS)
 
 
-class AgentSight:
+class AgentObserver:
     """Looks at agents; `changed` is told whenever a look would show something else."""
 
     def __init__(self, changed: Listener) -> None:
         self._changed = changed
 
-    async def look(self, workload: Workload, node: Node) -> ReclaimAgent:
+    async def look(self, workload: WorkloadCluster, node: Node) -> ReclaimAgent:
         """The agent on a Node."""
         try:
             watched = self._watched(workload)
@@ -64,7 +64,7 @@ class AgentSight:
             missing = None if _DAEMON_SET in watched.daemon_sets else await _missing(workload.client())
         except KubeError as error:
             return ReclaimAgent(
-                problem=Failure("AgentNotSeen", error.message), installed=False, look_again_in=LOOK_AGAIN
+                problem=Problem("AgentNotSeen", error.message), installed=False, requeue_after=LOOK_AGAIN
             )
         if missing is not None and missing.reason == NAMESPACE_MISSING:
             return ReclaimAgent(problem=missing, installed=False)
@@ -72,11 +72,11 @@ class AgentSight:
         runs = missing is None and is_labelled(node) and _runs(watched.pods, node)
         return ReclaimAgent(told, problem=None if runs else missing or _starting(node))
 
-    def wrote(self, workload: Workload, config: Raw) -> None:
+    def wrote(self, workload: WorkloadCluster, config: Raw) -> None:
         """Takes in the answer to a write of ours to an agent's ConfigMap."""
         self._watched(workload).configs.absorb(config)
 
-    def _watched(self, workload: Workload) -> _Watched:
+    def _watched(self, workload: WorkloadCluster) -> _Watched:
         def watch(resource: Resource, changed: Callable[[Key, Change], None], **options: Any) -> Informer:
             def make(client: Client) -> Informer:
                 options.update(namespaces=(names.RECLAIM_NAMESPACE,), budget=NODE_BYTES, page_size=PAGE)
@@ -94,7 +94,7 @@ class AgentSight:
         )
 
     def _daemon_set_changed(self, cluster: Key, change: Change) -> None:
-        if change.key == _DAEMON_SET and change.happening is not Happening.CHANGED:
+        if change.key == _DAEMON_SET and change.type is not EventType.CHANGED:
             self._changed(cluster, None)
 
     def _pod_changed(self, cluster: Key, change: Change) -> None:
@@ -111,15 +111,15 @@ def config_name(node: str) -> str:
     return names.RECLAIM_CONFIG_PREFIX + node
 
 
-async def _missing(client: Client) -> Failure | None:
+async def _missing(client: Client) -> Problem | None:
     """What is not installed, there being no DaemonSet."""
     try:
         await client.get(NAMESPACES, names.RECLAIM_NAMESPACE)
     except NotFound:
         message = f"There is no namespace {names.RECLAIM_NAMESPACE} in the workload cluster. {_INSTALL}"
-        return Failure(NAMESPACE_MISSING, message)
+        return Problem(NAMESPACE_MISSING, message)
     message = f"There is no DaemonSet {_PLACE} in the workload cluster. {_INSTALL}"
-    return Failure(DAEMON_SET_MISSING, message)
+    return Problem(DAEMON_SET_MISSING, message)
 
 
 def _slim_pod(raw: Object) -> Object:
@@ -148,5 +148,5 @@ def _told(config: Raw | None) -> tuple[str, ...] | None:
     return tuple(listed) if isinstance(listed, list) else None
 
 
-def _starting(node: Node) -> Failure:
-    return Failure("AgentNotReady", f"No pod of DaemonSet {_PLACE} is ready on Node {node.name} yet.")
+def _starting(node: Node) -> Problem:
+    return Problem("AgentNotReady", f"No pod of DaemonSet {_PLACE} is ready on Node {node.name} yet.")

@@ -18,16 +18,16 @@ from service.decide.drainrules import DrainRules, read_rules
 from service.decide.removal import ASK_AGAIN
 from service.decide.world import Node, Pod, World
 from service.kube.client import Client
-from service.kube.connection import PAGE, Workload
 from service.kube.errors import KubeError, Unavailable
 from service.kube.resource import DAEMON_SETS, NAMESPACES, POD_DISRUPTION_BUDGETS, PODS, Resource
 from service.observe import views
 from service.observe.refusals import Refusals, slim_budget
-from service.observe.shared import SharedWatches
+from service.observe.shared_watches import SharedWatches
 from service.runtime.backoff import Backoff, Failures
 from service.runtime.cache import Change, Object
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+from service.workload.connection import PAGE, WorkloadCluster
 
 LIST_SECONDS: Final = 30.0
 SYNC_SECONDS: Final = 5.0
@@ -47,10 +47,10 @@ Listener = Callable[[Key, Change], None]
 
 class _Seen(NamedTuple):
     pods: tuple[Pod, ...]
-    look_again_in: timedelta | None = None
+    requeue_after: timedelta | None = None
 
 
-class DrainSight:
+class DrainObserver:
     """Looks at drains; `changed` is told whose drain may go on."""
 
     def __init__(
@@ -65,7 +65,7 @@ class DrainSight:
         self._listings = Failures(LISTING)
         self._draining: set[Key] = set()
 
-    async def look(self, key: Key, world: World, workload: Workload, rules: Informer | None) -> World:
+    async def look(self, key: Key, world: World, workload: WorkloadCluster, rules: Informer | None) -> World:
         """The world with the pods of the Node, and what is to become of them."""
         node = world.node
         if node is None:
@@ -74,8 +74,8 @@ class DrainSight:
         found = _rules(key, world, rules)
         seen = await self._pods(key, workload, node)
         pods = await self._described(key, workload, seen.pods, found)
-        pause = ASK_AGAIN if rules is not None and not rules.is_synced else seen.look_again_in
-        return replace(world, pods=self.refusals.marked(key, pods), drain_rules=found, look_at_pods_in=pause)
+        pause = ASK_AGAIN if rules is not None and not rules.is_synced else seen.requeue_after
+        return replace(world, pods=self.refusals.marked(key, pods), drain_rules=found, pods_requeue_after=pause)
 
     def listing_pause(self, key: Key) -> timedelta:
         """In how much real time to ask for pods again that are not watched: longer each time."""
@@ -93,18 +93,20 @@ class DrainSight:
         """The machines of a namespace whose Nodes are being drained."""
         return [key for key in self._draining if key.namespace == namespace]
 
-    def refused(self, key: Key, workload: Workload, pod: Pod, reason: str, retry_after: float | None) -> timedelta:
+    def refused(
+        self, key: Key, workload: WorkloadCluster, pod: Pod, reason: str, retry_after: float | None
+    ) -> timedelta:
         """Takes down a refused eviction; in how much real time to ask again, unless a budget changes first."""
         with suppress(KubeError):
             self._watch_budgets(key, workload)
         return self.refusals.note(key, pod, reason, retry_after)
 
-    def _watch_budgets(self, key: Key, workload: Workload) -> None:
+    def _watch_budgets(self, key: Key, workload: WorkloadCluster) -> None:
         self._watch(key, workload, POD_DISRUPTION_BUDGETS, self._budget_changed, slim=slim_budget)
 
     # Pods
 
-    async def _pods(self, key: Key, workload: Workload, node: Node) -> _Seen:
+    async def _pods(self, key: Key, workload: WorkloadCluster, node: Node) -> _Seen:
         watched = await self._watched(key, workload, node.name)
         if watched is not None:
             self._listings.succeeded(key)
@@ -112,7 +114,7 @@ class DrainSight:
         listed = await pods_on(workload.client, node.name)
         return _Seen(listed, self.listing_pause(key))
 
-    async def _watched(self, key: Key, workload: Workload, node: str) -> tuple[Pod, ...] | None:
+    async def _watched(self, key: Key, workload: WorkloadCluster, node: str) -> tuple[Pod, ...] | None:
         """What the watch knows; None while it knows nothing for certain."""
         own = self._own_watch(workload.key, node)
         name, fields = (own, f"spec.nodeName={node}") if own else (_ALL, "spec.nodeName!=")
@@ -146,7 +148,7 @@ class DrainSight:
     # What pods belong to
 
     async def _described(
-        self, key: Key, workload: Workload, pods: tuple[Pod, ...], rules: DrainRules
+        self, key: Key, workload: WorkloadCluster, pods: tuple[Pod, ...], rules: DrainRules
     ) -> tuple[Pod, ...]:
         if any(pod.controller_kind == "DaemonSet" and not pod.finished for pod in pods):
             daemon_sets = await self._settled(key, workload, DAEMON_SETS)
@@ -160,7 +162,7 @@ class DrainSight:
         """With the time of its deletion as the domain's clock showed it."""
         return replace(pod, deleted_at=self._clock.shown_at(pod.deleted_at)) if pod.deleted_at else pod
 
-    async def _settled(self, key: Key, workload: Workload, resource: Resource) -> Informer | None:
+    async def _settled(self, key: Key, workload: WorkloadCluster, resource: Resource) -> Informer | None:
         """A cache of such objects; None if they cannot be listed."""
         try:
             informer = self._watch(key, workload, resource, self._anything_changed, metadata_only=True)
@@ -171,7 +173,7 @@ class DrainSight:
         return informer if informer.is_synced and informer.error is None else None
 
     def _watch(
-        self, key: Key, workload: Workload, resource: Resource, changed: Listener, **options: object
+        self, key: Key, workload: WorkloadCluster, resource: Resource, changed: Listener, **options: object
     ) -> Informer:
         def make(client: Client) -> Informer:
             limits = {"budget": WATCHED_BYTES, "page_size": PAGE, "backoff": PATIENCE}

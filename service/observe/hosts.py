@@ -11,7 +11,7 @@ from typing import Any
 
 from service.decide.hosts import HostIdentities, recorded
 from service.decide.intent import Intent
-from service.observe.line import NEVER, Claim, Entry, Line, Rank
+from service.observe.claims import NEVER, Claim, ClaimQueue, Entry, Rank
 from service.runtime.key import Key
 
 Raw = dict[str, Any]
@@ -95,7 +95,7 @@ class Hosts:
         self._identities = identities
         self._sources = sources
         self._standings: dict[Key, _Standing] = {}
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, ClaimQueue] = {}
         self._claims: dict[Key, Claim] = {}
 
     def saw(self, key: Key, raw: Raw | None) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class Hosts:
         if standing is not None:
             self._standings[key] = standing
             for term in standing.terms:
-                self._lines.setdefault(term, Line()).enter((standing.rank, key))
+                self._lines.setdefault(term, ClaimQueue()).enter((standing.rank, key))
         return tuple({*(known.terms if known else ()), *(standing.terms if standing else ())})
 
     def reconsider(self, keys: Iterable[Key]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from service.decide.world import Failure, Role, Unseen, World
+from service.decide.world import Problem, Role, Unseen, World
 from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
 from service.observe.subject import Subject
 from service.observe.watches import NotListedError
@@ -32,7 +32,7 @@ def _of_group(kind: tuple[str, str]) -> tuple[str, str]:
 def not_seen(world: World, role: Role, error: KubeError) -> World:
     """The world with something in it that could not be looked at."""
     passing = isinstance(error, Unavailable) and not isinstance(error, NotListedError)
-    unseen = Unseen(Failure(_reason(error), error.message), passing)
+    unseen = Unseen(Problem(_reason(error), error.message), passing)
     return replace(world, unseen={**world.unseen, role: unseen})
 
 

@@ -13,33 +13,33 @@ from typing import Any, Final
 from crds import names
 from crds.providers import ProviderPolicy
 from service.clock import Clock
-from service.decide import contracts, equipment
+from service.decide import contracts, reclaim_agent
 from service.decide.drain import PODS_NOT_LISTED
 from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
-from service.decide.world import Cluster, HostConflict, Node, Pod, Role, Workload, World
+from service.decide.world import Cluster, HostConflict, Node, Pod, Reachability, Role, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import SCHEDULED_MACHINES, Resource
-from service.kube.workload import Workload as Connection
-from service.kube.workload import Workloads, WorkloadUnreachable
 from service.observe import freshness, hosts, kinds, views
-from service.observe.agents import AgentSight
-from service.observe.authors import who_enabled
-from service.observe.drains import DrainSight, pods_on
+from service.observe.agents import AgentObserver
+from service.observe.drains import DrainObserver, pods_on
 from service.observe.drifts import Drifts
+from service.observe.field_managers import who_enabled
 from service.observe.hosts import Hosts, Sources
 from service.observe.nodes import NodeIndex
 from service.observe.subject import Subject
-from service.observe.watches import Capi, Watches
+from service.observe.watches import CapiInformers, Watches
 from service.runtime.identity import well_formed
 from service.runtime.informer import Informer
 from service.runtime.key import Key
+from service.workload.clusters import WorkloadCluster as Connection
+from service.workload.clusters import WorkloadClusters, WorkloadUnreachable
 
 Raw = dict[str, Any]
-_NOWHERE: Final = Workload(reachable=False, reason="NoNode", message="there is no Node to look at")
+_NOWHERE: Final = Reachability(reachable=False, reason="NoNode", message="there is no Node to look at")
 
 
 class Observer:
@@ -49,7 +49,7 @@ class Observer:
         self,
         client: Client,
         watches: Watches,
-        workloads: Workloads,
+        workloads: WorkloadClusters,
         policy: ProviderPolicy,
         clock: Clock,
         identities: HostIdentities = DEFAULT_IDENTITIES,
@@ -63,8 +63,8 @@ class Observer:
         self._identities = identities
         self.hosts = Hosts(identities, Sources(watches.scheduled.get, self._read, self._takes_machines))
         self._drifts = Drifts(client, self.resolve)
-        self.agents = AgentSight(self._agent_changed)
-        self.drains = DrainSight(clock, self._drain_changed, self.nodes.users)
+        self.agents = AgentObserver(self._agent_changed)
+        self.drains = DrainObserver(clock, self._drain_changed, self.nodes.users)
         self._with_agents: set[Key] = set()
         self.on_agent: Callable[[Key], None] = lambda _key: None
         """Told whose reclaim agent changed."""
@@ -107,7 +107,7 @@ class Observer:
 
     # Children
 
-    async def _with_child(self, subject: Subject, world: World, role: Role, capi: Capi | None) -> World:
+    async def _with_child(self, subject: Subject, world: World, role: Role, capi: CapiInformers | None) -> World:
         """With the object of a role; what keeps us from seeing a provider's is part of the world, not the end of it."""
         if role is Role.MACHINE:
             return await self._with_object(subject, world, role, capi.machines if capi else None)
@@ -300,7 +300,7 @@ class Observer:
 
     async def _with_agent(self, subject: Subject, world: World) -> World:
         """The reclaim agent, where there should be one."""
-        if world.node is None or not equipment.wanted(subject.intent, world):
+        if world.node is None or not reclaim_agent.wanted(subject.intent, world):
             self._with_agents.discard(subject.key)
             return world
         self._with_agents.add(subject.key)
@@ -356,9 +356,9 @@ class Observer:
         try:
             return await self.drains.look(subject.key, world, self._held(subject), rules)
         except KubeError as error:
-            down = Workload(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
+            down = Reachability(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
             # The Node was seen: what needs no pods can be done.
-            return replace(world, workload=down, look_at_pods_in=self.drains.listing_pause(subject.key))
+            return replace(world, workload=down, pods_requeue_after=self.drains.listing_pause(subject.key))
 
     async def pods_of(self, subject: Subject, node: str) -> tuple[Pod, ...]:
         """Asks for the pods on a Node."""
@@ -388,15 +388,15 @@ def _node_name(world: World) -> str | None:
     return reclaim.node or None if reclaim else None
 
 
-def _sight_of(workload: Connection, node: str | None) -> Workload:
+def _sight_of(workload: Connection, node: str | None) -> Reachability:
     """Whether a Node can be looked at: not while its cluster is out of reach, nor while what it sent is unreadable."""
     why = workload.nodes.unreadable(Key("", node)) if node else None
     if workload.state.reachable and why:
-        return Workload(reachable=False, reason="NodeUnreadable", message=f"Node {node} cannot be read: {why}")
-    return Workload(workload.state.reachable, workload.state.reason, workload.state.message)
+        return Reachability(reachable=False, reason="NodeUnreadable", message=f"Node {node} cannot be read: {why}")
+    return Reachability(workload.state.reachable, workload.state.reason, workload.state.message)
 
 
-def _rival(subject: Subject, capi: Capi | None) -> str | None:
+def _rival(subject: Subject, capi: CapiInformers | None) -> str | None:
     """The Machine that the operator written in Rust made for the same object; it names it like the object."""
     raw = capi.machines.get(subject.key) if capi else None
     owners = raw["metadata"].get("ownerReferences") or () if raw else ()

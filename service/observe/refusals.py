@@ -14,7 +14,7 @@ from crds.invalid import InvalidValue
 from service.decide.selectors import read_selector
 from service.decide.world import Pod, Refusal
 from service.runtime.backoff import Backoff
-from service.runtime.cache import Change, Happening, Object
+from service.runtime.cache import Change, EventType, Object
 from service.runtime.key import Key
 
 PAUSES: Final = Backoff(base=5.0, cap=30.0, jitter=0.2)
@@ -67,7 +67,7 @@ class Refusals:
 
     def allowed(self, keys: frozenset[Key], change: Change) -> Iterator[Key]:
         """A budget changed: whose evictions are asked for again at once, of these machines."""
-        allowed = MOST_WOKEN if change.happening is Happening.DELETED else int(change.object["allowed"])
+        allowed = MOST_WOKEN if change.type is EventType.DELETED else int(change.object["allowed"])
         left = min(allowed, MOST_WOKEN)
         for key in sorted(keys):
             if left <= 0:

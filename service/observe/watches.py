@@ -12,15 +12,15 @@ import structlog
 from crds import names
 from service.decide.world import Contract
 from service.kube.client import Client
-from service.kube.discovery import Capi as Found
+from service.kube.discovery import CapiResources as Found
 from service.kube.discovery import Discovery
 from service.kube.errors import KubeError, NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe.indexes import INDEXES, kind_term
-from service.runtime.cache import UNTOLD, Change, Happening, Object
+from service.runtime.cache import UNTOLD, Change, EventType, Object
 from service.runtime.informer import Informer
 from service.runtime.tasks import start
-from service.sharding import SHARD, shard_index
+from service.sharding.shard import SHARD, shard_index
 
 SYNC_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 2.0
@@ -61,7 +61,7 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Capi:
+class CapiInformers:
     """Cluster API as it is watched; replaced as a whole, so that whoever holds it sees things that belong together."""
 
     contract: Contract
@@ -90,7 +90,7 @@ class Watches:
         """Told of a provider's kind that is not watched any more."""
         self._capi_tasks: list[asyncio.Task[None]] = []
         self._found: Found | None = None
-        self.capi: Capi | None = None
+        self.capi: CapiInformers | None = None
         indexes = INDEXES | {SHARD: shard_index(shards)}
         self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=indexes)
         self._definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
@@ -163,7 +163,7 @@ class Watches:
             task.cancel()
         return True
 
-    async def _watch_capi(self, found: Found) -> tuple[list[asyncio.Task[None]], Capi]:
+    async def _watch_capi(self, found: Found) -> tuple[list[asyncio.Task[None]], CapiInformers]:
         machines = self._informer(found.machines, self._hooks.child, labels=names.LABEL_OWNER)
         clusters = self._informer(found.clusters, self._hooks.cluster, slim=_slim_cluster)
         rules = self._drain_rules(found.drain_rules) if found.drain_rules else None
@@ -175,7 +175,7 @@ class Watches:
             for task in tasks:
                 task.cancel()
             raise
-        return tasks, Capi(Contract(found.version), machines, clusters, rules)
+        return tasks, CapiInformers(Contract(found.version), machines, clusters, rules)
 
     def _drain_rules(self, resource: Resource) -> Informer:
         """Not waited for: only drains need them."""
@@ -252,7 +252,7 @@ class Watches:
         for key in informer:
             raw = informer.get(key)
             if raw is not None:
-                self._hooks.child(Change(Happening.CHANGED, key, raw, UNTOLD))
+                self._hooks.child(Change(EventType.CHANGED, key, raw, UNTOLD))
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
         """The resource behind a kind that can be a machine's own."""
@@ -287,7 +287,7 @@ class Watches:
 
     def _definition_changed(self, change: Change) -> None:
         self._discovery.crd_changed(change.key.name)
-        if change.happening is Happening.DELETED:
+        if change.type is EventType.DELETED:
             for resource in [each for each in self._kinds if each.label == change.key.name]:
                 self._end(resource, "its CustomResourceDefinition was deleted")
 

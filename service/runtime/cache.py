@@ -31,7 +31,7 @@ _MARK_BYTES = 512
 _NOISE = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-class Happening(StrEnum):
+class EventType(StrEnum):
     """What became of an object."""
 
     ADDED = "ADDED"
@@ -43,7 +43,7 @@ class Happening(StrEnum):
 class Change:
     """News of one object: as it is now, or as it was last seen if it is gone."""
 
-    happening: Happening
+    type: EventType
     key: Key
     object: Object
     version: int
@@ -184,7 +184,7 @@ class Cache:
         if before is None or before.defect is Defect.TOO_DEEP:
             self.on_defect(key, mark)
             if record is not None:
-                self._notify(Change(Happening.CHANGED, key, record.unpack(), version))
+                self._notify(Change(EventType.CHANGED, key, record.unpack(), version))
         return key
 
     def remove(self, raw: Object) -> bool:
@@ -201,7 +201,7 @@ class Cache:
         if record is None or record.uid != uid:
             return False  # known already, or the name has a new owner
         self._drop(key, record)
-        self._notify(Change(Happening.DELETED, key, self._last(raw, record), version))
+        self._notify(Change(EventType.DELETED, key, self._last(raw, record), version))
         return True
 
     def _last(self, raw: Object, record: _Record) -> Object:
@@ -219,7 +219,7 @@ class Cache:
             if key not in seen and record.version <= listed_at:
                 self._bury(record.uid, listed_at)
                 self._drop(key, record)
-                self._notify(Change(Happening.DELETED, key, record.unpack(), UNTOLD))
+                self._notify(Change(EventType.DELETED, key, record.unpack(), UNTOLD))
         for key in [key for key, mark in self._marks.items() if key not in seen and mark.version <= listed_at]:
             self._unmark(key)
 
@@ -244,7 +244,7 @@ class Cache:
             return False  # from before it became unreadable
         if old is not None and old.version >= version:
             if notify and old.uid == uid and self._was_overtaken(key, version):
-                self._notify(Change(Happening.CHANGED, key, old.unpack(), version))
+                self._notify(Change(EventType.CHANGED, key, old.unpack(), version))
             return False
         trimmed, record, cut = self._pack(raw, uid, version)
         if old is not None and old.uid != uid:
@@ -259,7 +259,7 @@ class Cache:
             return True
         self._ahead.pop(key, None)
         if hidden or not (old and _same(old, trimmed)):
-            self._notify(Change(Happening.CHANGED if old else Happening.ADDED, key, trimmed, version))
+            self._notify(Change(EventType.CHANGED if old else EventType.ADDED, key, trimmed, version))
         return True
 
     def _was_overtaken(self, key: Key, version: int) -> bool:
@@ -307,7 +307,7 @@ class Cache:
         self._bury(old.uid, FOR_GOOD)
         self._drop(key, old)
         if notify:
-            self._notify(Change(Happening.DELETED, key, old.unpack(), UNTOLD))
+            self._notify(Change(EventType.DELETED, key, old.unpack(), UNTOLD))
 
     def _account(self, size: int) -> None:
         if self._budget is not None and self._bytes + size > self._budget:

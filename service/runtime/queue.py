@@ -22,7 +22,7 @@ LONGEST_NAP = 10.0
 # The highest priority is worth this many seconds of waiting: it goes first among equals, and nobody starves.
 PRIORITY_WORTH = 10.0
 HIGHEST_PRIORITY = 255
-LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
+URGENT: Final = datetime.fromtimestamp(0, UTC)
 """A due time for what no crowd of its namespace may hold up, however long that has waited."""
 _PROMOTE_AT_ONCE = 1000
 

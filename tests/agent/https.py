@@ -10,7 +10,7 @@ from pathlib import Path
 from ssl import PROTOCOL_TLS_SERVER, SSLContext
 from typing import Any
 
-from agent.api import Api, Endpoint
+from agent.api import Api, APIServer
 from local import pki
 
 
@@ -44,7 +44,7 @@ def serving(folder: Path) -> Iterator[tuple[Script, Api]]:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield script, Api(Endpoint("127.0.0.1", server.server_address[1], folder / "ca.crt", folder / "token"))
+        yield script, Api(APIServer("127.0.0.1", server.server_address[1], folder / "ca.crt", folder / "token"))
     finally:
         server.shutdown()
         thread.join()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.api import Api, Endpoint, Refused, Unreachable, object_path, selecting
+from agent.api import Api, APIServer, Refused, Unreachable, object_path, selecting
 from agent.watch import WATCH_SECONDS
 from local import pki
 from tests.agent.https import serving
@@ -87,7 +87,7 @@ def test_missing_credentials_are_an_outage_not_a_crash(tmp_path: Path, missing: 
 def test_nobody_listening_is_an_outage(tmp_path: Path):
     (tmp_path / "ca.crt").write_bytes(pki.Authority.create("a CA").pem)
     (tmp_path / "token").write_text("t")
-    api = Api(Endpoint("127.0.0.1", 1, tmp_path / "ca.crt", tmp_path / "token"))
+    api = Api(APIServer("127.0.0.1", 1, tmp_path / "ca.crt", tmp_path / "token"))
     with pytest.raises(Unreachable, match="refused"), api.session() as session:
         session.get("/x")
 

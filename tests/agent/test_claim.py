@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.api import Api, Endpoint
+from agent.api import Api, APIServer
 from agent.claim import Claimant, HostCheck, annotated, host_problem, node_seen
 from agent.examine import Match
 from agent.trigger import NodeSeen
@@ -33,7 +33,7 @@ def test_only_this_hosts_own_node_is_written_to(ours: str, theirs: str, check: H
 
 
 def claimant(machine_id: Path) -> Claimant:
-    return Claimant(Api(Endpoint("127.0.0.1", 1, machine_id, machine_id)), "ws-1", machine_id, "strict")
+    return Claimant(Api(APIServer("127.0.0.1", 1, machine_id, machine_id)), "ws-1", machine_id, "strict")
 
 
 def test_the_hosts_machine_id_is_read_from_its_file(tmp_path: Path):

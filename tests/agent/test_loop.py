@@ -15,7 +15,7 @@ from agent.mailbox import Mailbox
 from agent.netlink import EventsUnavailable
 from agent.patterns import NO_PATTERNS, Patterns
 from agent.proc import ProcTable
-from agent.trigger import ConfigSeen, NodeSeen, State
+from agent.trigger import ConfigSeen, NodeSeen, TriggerState
 from tests.agent.proctree import add
 
 IDEA = ConfigSeen(Patterns(("idea",)))
@@ -83,7 +83,7 @@ class Bench:
         self.mailbox, self.source, self.spare, self.desk = Mailbox(), Steered(), Steered(), Desk()
         examiner = Examiner(ProcTable(str(root)), now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.agent = Agent(
-            State(refire=0.0),
+            TriggerState(refire=0.0),
             self.mailbox,
             self.source,
             examiner,

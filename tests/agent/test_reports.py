@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agent.api import Api, Endpoint
+from agent.api import Api, APIServer
 from agent.claim import Claimant
 from agent.mailbox import Mailbox
 from agent.patterns import NO_PATTERNS, Patterns
@@ -22,7 +22,7 @@ def mailbox():
 def reports(mailbox: Mailbox, tmp_path: Path) -> Reports:
     file = tmp_path / "machine-id"
     file.write_text("a" * 32)
-    return Reports(mailbox, Claimant(Api(Endpoint("127.0.0.1", 1, file, file)), "ws-1", file, "strict"))
+    return Reports(mailbox, Claimant(Api(APIServer("127.0.0.1", 1, file, file)), "ws-1", file, "strict"))
 
 
 def node(machine_id: str) -> dict[str, Any]:

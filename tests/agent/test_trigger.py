@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from agent.examine import Match
 from agent.patterns import NO_PATTERNS, Patterns
-from agent.trigger import ConfigSeen, Event, Failed, Matched, NodeGone, NodeSeen, State, needs_scan, step, stored
+from agent.trigger import ConfigSeen, Event, Failed, Matched, NodeGone, NodeSeen, TriggerState, needs_scan, step, stored
 
 IDEA = Patterns(("idea",))
 BOTH = Patterns(("code", "idea"))
 MATCH = Match(7, 100, "idea", "why", datetime(2026, 11, 16, tzinfo=UTC))
-INERT = State(refire=2.0)
+INERT = TriggerState(refire=2.0)
 WATCHING = step(INERT, ConfigSeen(IDEA), 0.0)
 HOLDING = step(WATCHING, Matched(MATCH), 10.0)
 FIRED = stored(HOLDING, NodeSeen("u", "20", True), 11.0)

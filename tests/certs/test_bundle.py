@@ -11,14 +11,14 @@ from certs.bundle import (
     LEAF_KEY,
     PUBLISHED_AT,
     Bundle,
+    BundleState,
     Policy,
-    Request,
-    Situation,
+    RotationRequest,
     UnreadableBundleError,
     advance,
     decode,
     first_bundle,
-    look_again_at,
+    requeue_at,
 )
 from certs.issue import names_of, signed_by
 
@@ -33,8 +33,8 @@ def fresh() -> Bundle:
     return first_bundle(NAMES, START, POLICY)
 
 
-def at(now: datetime, *, published: bool = True, requested: Request | None = None) -> Situation:
-    return Situation(now=now, names=NAMES, published=published, requested=requested)
+def at(now: datetime, *, published: bool = True, requested: RotationRequest | None = None) -> BundleState:
+    return BundleState(now=now, names=NAMES, published=published, requested=requested)
 
 
 def test_a_fresh_bundle_serves_every_name_under_its_own_authority(fresh: Bundle):
@@ -63,7 +63,7 @@ def test_a_leaf_is_replaced_at_two_thirds_of_its_life_and_not_before(fresh: Bund
     renewed = advance(fresh, at(due), POLICY)
     assert renewed.leaf != fresh.leaf
     assert renewed.authority == fresh.authority
-    assert look_again_at(fresh, POLICY) == due
+    assert requeue_at(fresh, POLICY) == due
 
 
 def test_a_leaf_that_lacks_a_name_is_replaced_at_once(fresh: Bundle):
@@ -106,8 +106,8 @@ def test_a_new_authority_is_trusted_before_it_signs_and_the_old_one_after_it_sto
     assert signed_by(switched.leaf.parsed, announced.coming.parsed)
     assert switched.trusted == announced.trusted
 
-    assert look_again_at(switched, POLICY) == switched.switched_at + POLICY.retire
-    alone = advance(switched, at(look_again_at(switched, POLICY)), POLICY)
+    assert requeue_at(switched, POLICY) == switched.switched_at + POLICY.retire
+    alone = advance(switched, at(requeue_at(switched, POLICY)), POLICY)
     assert alone.trusted == switched.authority.certificate
     assert alone.leaf == switched.leaf
 
@@ -121,17 +121,17 @@ def test_an_expired_authority_is_replaced_together_with_its_leaf(fresh: Bundle):
 
 
 def test_a_person_can_ask_for_a_leaf_or_an_authority_ahead_of_time(fresh: Bundle):
-    assert advance(fresh, at(START + DAY, requested=Request.LEAF), POLICY).leaf != fresh.leaf
-    assert advance(fresh, at(START + DAY, requested=Request.CA), POLICY).coming is not None
+    assert advance(fresh, at(START + DAY, requested=RotationRequest.LEAF), POLICY).leaf != fresh.leaf
+    assert advance(fresh, at(START + DAY, requested=RotationRequest.CA), POLICY).coming is not None
 
 
 def test_a_rotation_asked_for_while_an_authority_is_going_waits(fresh: Bundle):
     going = replace(fresh, going=fresh.authority.certificate, switched_at=START)
-    assert advance(going, at(START + timedelta(hours=1), requested=Request.CA), POLICY) is going
+    assert advance(going, at(START + timedelta(hours=1), requested=RotationRequest.CA), POLICY) is going
 
 
 def test_what_is_written_is_read_back_at_every_stage(fresh: Bundle):
-    announced = advance(fresh, at(START + DAY, requested=Request.CA), POLICY)
+    announced = advance(fresh, at(START + DAY, requested=RotationRequest.CA), POLICY)
     seen = advance(announced, at(START + DAY), POLICY)
     switched = advance(seen, at(START + DAY + POLICY.settle), POLICY)
     for bundle in (fresh, announced, seen, switched):
@@ -167,12 +167,12 @@ def test_private_keys_never_show_in_a_representation(fresh: Bundle):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 900), st.booleans(), st.sampled_from([None, *Request])), max_size=12))
+@given(st.lists(st.tuples(st.integers(0, 900), st.booleans(), st.sampled_from([None, *RotationRequest])), max_size=12))
 def test_whatever_happens_the_leaf_served_is_one_that_was_trusted_beforehand(steps):
     bundle, now, published = first_bundle(NAMES, START, POLICY), START, b""
     for days, sees, requested in steps:
         now += timedelta(days=days)
-        situation = Situation(now, NAMES, published == bundle.trusted, requested)
+        situation = BundleState(now, NAMES, published == bundle.trusted, requested)
         following = advance(bundle, situation, POLICY)
         survived = bundle.authority.parsed.not_valid_after_utc > now
         if survived and following.leaf != bundle.leaf:

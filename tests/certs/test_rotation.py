@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.bundle import Bundle, Policy, Request, first_bundle
+from certs.bundle import Bundle, Policy, RotationRequest, first_bundle
 from certs.issue import new_leaf, signed_by
 from certs.rotation import (
     FileWatch,
@@ -30,7 +30,7 @@ class Shelf:
     version: int = 0
     trust: dict[str, list[bytes]] = field(default_factory=lambda: {"validating": [b""], "mutating": [b""]})
     trust_version: int = 0
-    requested: Request | None = None
+    requested: RotationRequest | None = None
     saved: list[Bundle] = field(default_factory=list)
     outages: int = 0
     bell: asyncio.Event = field(default_factory=asyncio.Event)
@@ -124,7 +124,7 @@ async def test_an_authority_is_rotated_in_steps_and_the_served_leaf_is_always_tr
     shelf, time = Shelf(), Time()
     rotation = replica(shelf, time)
     first = await rotation.settle()
-    shelf.requested = Request.CA
+    shelf.requested = RotationRequest.CA
     announced = await rotation.settle()
     assert announced.leaf == first.leaf
     assert announced.published_at == START
@@ -143,7 +143,7 @@ async def test_an_authority_is_rotated_in_steps_and_the_served_leaf_is_always_tr
 async def test_without_webhook_configurations_rotation_still_completes():
     shelf, time = Shelf(trust={}), Time()
     rotation = replica(shelf, time)
-    shelf.requested = Request.CA
+    shelf.requested = RotationRequest.CA
     announced = await rotation.settle()
     assert announced.published_at == START
 

@@ -15,7 +15,7 @@ from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
 from service.kube.client import Client
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from service.kube.resource import LEASES, NODES, PODS, Resource
-from service.runtime.cache import Change, Happening
+from service.runtime.cache import Change, EventType
 from service.runtime.informer import Informer
 from tests.waiting import until
 
@@ -91,7 +91,7 @@ class Actor:
 
     def _note(self, change: Change) -> None:
         raw, key = change.object, change.key
-        if key.name.endswith(names.MACHINE_SUFFIX) and _is_operated(raw) and change.happening is Happening.ADDED:
+        if key.name.endswith(names.MACHINE_SUFFIX) and _is_operated(raw) and change.type is EventType.ADDED:
             self.machines.setdefault(key.namespace, set()).add(raw["metadata"]["uid"])
 
     def _wake(self, owned: Owned) -> None:
@@ -189,7 +189,7 @@ class Actor:
             await self._change(kind, raw, {"metadata": {"finalizers": [one for one in held if one != finalizer]}})
 
     def _pod_changed(self, change: Change) -> None:
-        if _is_leaving(change.object) and change.happening is not Happening.DELETED and self._group is not None:
+        if _is_leaving(change.object) and change.type is not EventType.DELETED and self._group is not None:
             self._group.create_task(self._end(change.object))
 
     async def _end(self, pod: Raw) -> None:

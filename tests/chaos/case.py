@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crds import names
-from local.cluster import Cluster
-from service.kube import connection
+from local.cluster import LocalCluster
 from service.kube.client import Client
 from service.kube.errors import AlreadyExists
 from service.kube.resource import NAMESPACES
 from service.kube.transport import Limits
 from service.runtime.backoff import Backoff
 from service.runtime.key import Key
+from service.workload import connection
 from tests.chaos import invariants
 from tests.chaos.actor import Actor
 from tests.chaos.faults import Fault, Moment, Strike
@@ -86,7 +86,7 @@ class Result:
 class Arena:
     """The API server, the actor and the proxies' way there, shared by all cases."""
 
-    def __init__(self, cluster: Cluster, client: Client, actor: Actor, upstream: Upstream) -> None:
+    def __init__(self, cluster: LocalCluster, client: Client, actor: Actor, upstream: Upstream) -> None:
         self.cluster = cluster
         self.client = client
         self.actor = actor
@@ -111,7 +111,7 @@ def impatient() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def arena(cluster: Cluster) -> AsyncIterator[Arena]:
+async def arena(cluster: LocalCluster) -> AsyncIterator[Arena]:
     """Until the block ends."""
     async with cluster.client() as client:
         with suppress(AlreadyExists):

@@ -13,12 +13,12 @@ import yaml
 
 from local.access import OPERATOR
 from service.app import Shared
-from service.controller import Controller
-from service.fence import Fence
+from service.controller.wiring import Controller
 from service.kube.client import Client
 from service.kube.transport import Limits
 from service.runtime.backoff import Backoff, Failures
 from service.settings import Settings
+from service.sharding.fence import Fence
 from tests.chaos.rest import rest, unrest
 from tests.chaos.stage import Stage
 from tests.service.process import Process, started

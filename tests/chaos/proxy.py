@@ -17,7 +17,7 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from tests.chaos.faults import Fault, Moment, Strike
 from tests.chaos.requests import NOT_COUNTED, WRITES, Target, Write, read_write
 
@@ -54,7 +54,7 @@ class Stream:
 class Upstream:
     """The real API server, and a certificate for proxies in front of it; shared by all proxies of a run."""
 
-    def __init__(self, cluster: Cluster, directory: Path) -> None:
+    def __init__(self, cluster: LocalCluster, directory: Path) -> None:
         self.url = cluster.url
         self.ca = cluster.authority.pem
         self.serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

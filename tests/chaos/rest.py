@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from crds import names
-from service.controller import Controller
+from service.controller.wiring import Controller
 from service.kube.client import Client
 from service.kube.resource import NODES
 from service.runtime.cache import Cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crds import names
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.provider.hosts import node_name
 from local.provider.kinds import BOOTSTRAPS, CLUSTERS, HOSTS, MACHINES
 from service.kube.client import Client
@@ -38,7 +38,7 @@ __all__ = ["NAME", "NEIGHBOUR", "PREFIX", "Stage"]
 class Stage:
     """Everything around one case; `client` goes to the API server directly."""
 
-    cluster: Cluster
+    cluster: LocalCluster
     client: Client
     actor: Actor
     proxy: Proxy

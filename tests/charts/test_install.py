@@ -15,7 +15,7 @@ import yaml
 from crds import names
 from crds.generate import CRD_FILE
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from tests.charts.helm import CHART, RELEASE, ROOT, Helm, HelmError
 from tests.e2e.manifests import machine
 
@@ -29,7 +29,7 @@ class Site:
     """A cluster, and a namespace in it that the release goes to."""
 
     helm: Helm
-    cluster: Cluster
+    cluster: LocalCluster
     program: Path
     namespace: str
 
@@ -65,7 +65,7 @@ def identity(document: Raw) -> tuple[str, str]:
 
 
 @pytest.fixture
-def site(helm: Helm, bare: Cluster, assets: Assets) -> Iterator[Site]:
+def site(helm: Helm, bare: LocalCluster, assets: Assets) -> Iterator[Site]:
     namespace = f"chart-{secrets.token_hex(3)}"
     made = Site(helm, bare, assets.kubectl, namespace)
     made.kubectl("create", "namespace", namespace)

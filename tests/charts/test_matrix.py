@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from tests.charts.helm import CHART, NAMESPACE, Helm
 
 SPACES = (NAMESPACE, "team-a", "team-b")
@@ -73,7 +73,7 @@ MATRIX = {
 
 
 @pytest.fixture(scope="module")
-def served(bare: Cluster, assets: Assets) -> Iterator[Cluster]:
+def served(bare: LocalCluster, assets: Assets) -> Iterator[LocalCluster]:
     """With the namespaces that the options speak of."""
     spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in SPACES]
     apply(bare, assets.kubectl, spaces)
@@ -83,7 +83,7 @@ def served(bare: Cluster, assets: Assets) -> Iterator[Cluster]:
     )
 
 
-def apply(cluster: Cluster, kubectl: Path, documents: list, *flags: str) -> subprocess.CompletedProcess[str]:
+def apply(cluster: LocalCluster, kubectl: Path, documents: list, *flags: str) -> subprocess.CompletedProcess[str]:
     words = ("apply", "--server-side", "--force-conflicts", "--validate=strict", *flags, "-f", "-")
     argv = [str(kubectl), f"--kubeconfig={cluster.kubeconfig}", *words]
     listing = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
@@ -93,14 +93,14 @@ def apply(cluster: Cluster, kubectl: Path, documents: list, *flags: str) -> subp
 
 
 @pytest.mark.parametrize("option", MATRIX)
-def test_an_api_server_takes_every_field(helm: Helm, served: Cluster, assets: Assets, option: str):
+def test_an_api_server_takes_every_field(helm: Helm, served: LocalCluster, assets: Assets, option: str):
     documents = helm.template(MATRIX[option])
     done = apply(served, assets.kubectl, documents, "--dry-run=server")
     assert len(done.stdout.splitlines()) == len(documents)
     assert "Warning" not in done.stderr
 
 
-def test_the_server_would_notice_a_field_that_does_not_exist(helm: Helm, served: Cluster, assets: Assets):
+def test_the_server_would_notice_a_field_that_does_not_exist(helm: Helm, served: LocalCluster, assets: Assets):
     documents = [each for each in helm.template() if each["kind"] == "Deployment"]
     documents[0]["spec"]["template"]["spec"]["containers"][0]["enviroment"] = []
     with pytest.raises(AssertionError, match="enviroment"):

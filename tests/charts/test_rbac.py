@@ -19,7 +19,6 @@ from crds import names
 from local.binaries import Assets
 from local.plane import ControlPlane
 from local.provider.kinds import BOOTSTRAPS, CLUSTERS, HOSTS, MACHINES
-from service import leasebook
 from service.kube.client import Client, PatchKind
 from service.kube.credentials import Token
 from service.kube.errors import Forbidden, KubeError, NotFound
@@ -31,6 +30,7 @@ from service.kube.resource import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
+from service.sharding import lease_store
 from tests import accounts
 from tests.accounts import Account, Asked
 from tests.charts.helm import CHART, Helm, of_kind, only
@@ -273,7 +273,7 @@ async def _disturbed(client: Client, account: Account) -> bool:
 
 
 async def _leases(client: Client, wanted: set[str]) -> bool:
-    found = await client.list(LEASES, namespace=NARROW, labels=leasebook.SELECTOR)
+    found = await client.list(LEASES, namespace=NARROW, labels=lease_store.SELECTOR)
     return {lease["metadata"]["name"] for lease in found} == wanted
 
 

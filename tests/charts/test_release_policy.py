@@ -6,12 +6,12 @@ import subprocess
 import pytest
 
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client
 from service.kube.credentials import Token
 from service.kube.errors import Denied, Forbidden
 from service.kube.resource import LEASES, NAMESPACES
-from service.neighbours import LEASE_NAME
+from service.sharding.releases import LEASE_NAME
 from tests import accounts
 from tests.charts.helm import Helm, of_kind
 from tests.waiting import until
@@ -20,7 +20,7 @@ TENANT, RELEASE = "release-tenant", "release-policy"
 
 
 @pytest.fixture
-def operator(small_cluster: Cluster, helm: Helm, assets: Assets):
+def operator(small_cluster: LocalCluster, helm: Helm, assets: Assets):
     """The chart's account and policy; the policy goes with the test."""
     values = {"fullnameOverride": RELEASE, "watchNamespaces": [TENANT]}
     kubectl(assets, small_cluster, "apply", {**NAMESPACES.envelope(), "metadata": {"name": TENANT}})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.provider.kinds import CLUSTERS
 from service.kube.client import Client
 from service.kube.resource import SECRETS, Resource
@@ -24,7 +24,7 @@ def kubeadm_machine(api: str = "v1beta2", *, config: Raw | None = None, **spec: 
     return machine(bootstrapSpec=bootstrap, **{"machineTemplate": {"version": VERSION}, **spec})
 
 
-async def joinable(client: Client, namespace: str, workload: Cluster, name: str = "demo") -> None:
+async def joinable(client: Client, namespace: str, workload: LocalCluster, name: str = "demo") -> None:
     """Gives a Cluster what its control plane's provider would: an endpoint, and the authority behind it in a Secret."""
     host, _, port = workload.url.removeprefix("https://").partition(":")
     endpoint = {"spec": {"controlPlaneEndpoint": {"host": host, "port": int(port)}}}

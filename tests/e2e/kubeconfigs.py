@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from local.access import CLUSTER_ACCESS
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.provider.kinds import CLUSTERS
 from service.kube.resource import SECRETS
 from tests.e2e.manifests import says
@@ -15,7 +15,9 @@ from tests.e2e.operator import Operator
 Raw = dict[str, Any]
 
 
-def kubeconfig(cluster: Cluster, *, url: str | None = None, token: str | None = None, user: Raw | None = None) -> str:
+def kubeconfig(
+    cluster: LocalCluster, *, url: str | None = None, token: str | None = None, user: Raw | None = None
+) -> str:
     """Access to a cluster, perhaps by another way in, or as somebody else."""
     config = yaml.safe_load(cluster.access.kubeconfig(CLUSTER_ACCESS))
     if url is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
 from service.app import Shared
-from service.controller import Controller
+from service.controller.wiring import Controller
 from service.kube.client import Client, PatchKind
 from service.kube.credentials import Credentials
 from service.kube.resource import EVENTS, SCHEDULED_MACHINES, Resource

@@ -10,7 +10,7 @@ from crds import names
 from crds.schema import custom_resource_definition
 from local.binaries import Assets
 from local.capi import load_definitions
-from local.cluster import Cluster, Options
+from local.cluster import LocalCluster, Options
 from local.crds import apply as install
 from local.provider.kinds import BOOTSTRAPS, HOSTS, definitions
 from service.kube.client import Client
@@ -21,7 +21,7 @@ from tests.e2e.operator import operating
 Raw = dict[str, Any]
 OLD = "v1beta1"
 OLD_MACHINES = Resource(names.CAPI_GROUP, OLD, "machines", "Machine")
-OLD_CLUSTERS = Resource(names.CAPI_GROUP, OLD, "clusters", "Cluster")
+OLD_CLUSTERS = Resource(names.CAPI_GROUP, OLD, "clusters", "LocalCluster")
 CONTRACTS = ("v1beta1", "v1beta2")
 
 
@@ -75,7 +75,7 @@ def only_old(definition: Raw) -> Raw:
 
 
 async def test_cluster_api_that_comes_later_and_serves_only_v1beta1(
-    new_cluster: Callable[..., Cluster], assets: Assets
+    new_cluster: Callable[..., LocalCluster], assets: Assets
 ) -> None:
     """No controller of Cluster API runs here: what it would report is written by hand."""
     cluster = await asyncio.to_thread(new_cluster, Options(definitions=(custom_resource_definition(), *definitions())))

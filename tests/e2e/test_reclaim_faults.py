@@ -10,11 +10,11 @@ import pytest
 from local.binaries import Assets
 from local.plane import ControlPlane
 from local.provider.kinds import HOSTS, MACHINES
-from service.kube import connection
 from service.kube.client import Client
 from service.kube.resource import NODES, SCHEDULED_MACHINES
 from service.kube.transport import Limits, Request, Transport
 from service.runtime.backoff import Backoff
+from service.workload import connection
 from tests import watching
 from tests.e2e.faults import Fault, Faults
 from tests.e2e.kubeconfigs import kubeconfig, store

@@ -13,7 +13,7 @@ import pytest
 from crds.generate import custom_resource_definition
 from local import clusterctl
 from local.binaries import Assets
-from local.cluster import Cluster, Options
+from local.cluster import LocalCluster, Options
 from local.crds import apply_all as install
 from local.plane import ControlPlane
 from local.progress import Progress
@@ -59,7 +59,7 @@ async def restore(source: Client, target: Client, namespace: str) -> None:
                 await target.create(resource, as_velero_restores(resource, raw), namespace=namespace)
 
 
-async def adopt(cluster: Cluster, namespace: str, *words: str) -> int:
+async def adopt(cluster: LocalCluster, namespace: str, *words: str) -> int:
     where = ["--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
     return await asyncio.to_thread(main, ["adopt", *words, *where])
 
@@ -98,7 +98,7 @@ MOVED = (CLUSTERS, MACHINES, CONTROL_PLANES, BOOTSTRAPS, HOSTS)
 PROVIDERS = Resource("clusterctl.cluster.x-k8s.io", "v1alpha3", "providers", "Provider")
 
 
-async def prepare_for_move(cluster: Cluster) -> None:
+async def prepare_for_move(cluster: LocalCluster) -> None:
     """What `clusterctl init` does to a management cluster: its inventory, and labels on the kinds that move."""
     async with cluster.client() as client:
         for kind in MOVED:
@@ -107,7 +107,7 @@ async def prepare_for_move(cluster: Cluster) -> None:
     await asyncio.to_thread(install, cluster.client, [definition(PROVIDERS)])
 
 
-async def move(clusterctl: Path, source: Cluster, target: Cluster, namespace: str) -> None:
+async def move(clusterctl: Path, source: LocalCluster, target: LocalCluster, namespace: str) -> None:
     command = [clusterctl, "move", f"--kubeconfig={source.kubeconfig}", f"--to-kubeconfig={target.kubeconfig}"]
     environ = {**os.environ, "CLUSTERCTL_DISABLE_VERSIONCHECK": "true"}
     done = await asyncio.to_thread(

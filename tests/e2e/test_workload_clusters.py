@@ -15,12 +15,12 @@ from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
 from service import metrics
 from service.decide import removal
-from service.kube import connection
-from service.kube.connection import Workload
 from service.kube.resource import NODES, SECRETS
 from service.kube.transport import Call, Limits
 from service.runtime.backoff import Backoff
 from service.runtime.key import Key
+from service.workload import connection
+from service.workload.connection import WorkloadCluster
 from tests.e2e.kubeconfigs import known_to_cluster_api, kubeconfig, store
 from tests.e2e.manifests import SIX, condition, machine, says
 from tests.e2e.operator import Operator
@@ -61,7 +61,7 @@ def spare(plane: ControlPlane) -> Iterator[ControlPlane]:
     plane.remove_workload(SPARE)
 
 
-def connected(op: Operator, cluster: str = "demo") -> Workload:
+def connected(op: Operator, cluster: str = "demo") -> WorkloadCluster:
     found = op.controller.workloads.get(Key(op.namespace, cluster))
     assert found is not None, "nobody holds it"
     return found

@@ -23,7 +23,7 @@ from crds.names import (
     RECLAIM_CONFIG_PREFIX,
     RECLAIM_NAMESPACE,
 )
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client
 from service.kube.resource import CONFIG_MAPS, NODES, PODS, SERVICE_ACCOUNTS
 from tests.waiting import until
@@ -37,7 +37,7 @@ NODE_INFO = (
 )  # fmt: skip
 
 
-def install(cluster: Cluster, kubectl: Path) -> None:
+def install(cluster: LocalCluster, kubectl: Path) -> None:
     """The agent's own manifests, as an operator applies them."""
     command = [kubectl, f"--kubeconfig={cluster.kubeconfig}", "apply", "--server-side", "-f", MANIFESTS]
     subprocess.run(command, check=True, capture_output=True)
@@ -70,7 +70,7 @@ class Host:
     """This machine under a Node of its own, as seen through an administrator's client."""
 
     client: Client
-    cluster: Cluster
+    cluster: LocalCluster
     name: str
     machine_id: str
 
@@ -125,7 +125,7 @@ class Host:
         return str(answer["status"]["token"])
 
 
-async def new_host(client: Client, cluster: Cluster) -> Host:
+async def new_host(client: Client, cluster: LocalCluster) -> Host:
     """A fresh Node that says it is this machine."""
     host = Host(client, cluster, f"host-{secrets.token_hex(4)}", secrets.token_hex(16))
     await client.create(

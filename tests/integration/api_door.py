@@ -8,7 +8,7 @@ import orjson
 import yaml
 
 from crds.generate import CRD_FILE, ROOT
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.decode import decoded
 from service.kube.errors import NotFound, Rejected
@@ -27,7 +27,7 @@ def crd() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(cluster: Cluster) -> AsyncIterator[Client]:
+async def served(cluster: LocalCluster) -> AsyncIterator[Client]:
     """A client of a cluster that serves our CRD."""
     async with cluster.client() as client:
         name = crd()["metadata"]["name"]

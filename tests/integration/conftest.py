@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from tests.conftest import kept
 from tests.integration.replicas import audited_cluster
 
 
 @pytest.fixture(scope="session")
-def audited(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+def audited(assets: Assets, pytestconfig: pytest.Config) -> Iterator[LocalCluster]:
     """A cluster that logs every write, with the CRDs of Cluster API but without its controllers; shared."""
     with kept(pytestconfig) as keeper, audited_cluster(assets, keeper) as cluster:
         yield cluster

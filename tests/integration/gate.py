@@ -15,7 +15,7 @@ import yaml
 from crds import names
 from local import crds
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.errors import KubeError
 from service.kube.resource import (
@@ -41,7 +41,7 @@ QUICK = {"authority-settle-seconds": "3", "authority-retire-seconds": "3"}
 class Gate:
     """What a test does with the webhooks of its namespace."""
 
-    cluster: Cluster
+    cluster: LocalCluster
     assets: Assets
     namespace: str
     client: Client
@@ -136,7 +136,7 @@ async def is_ready(process: Process) -> bool:
 
 @asynccontextmanager
 async def gate(
-    cluster: Cluster, assets: Assets, *, replicas: int = 1, flags: Mapping[str, str] | None = None
+    cluster: LocalCluster, assets: Assets, *, replicas: int = 1, flags: Mapping[str, str] | None = None
 ) -> AsyncIterator[Gate]:
     """The CRD, a namespace, `replicas` running services, and webhooks that lead to the first of them."""
     async with AsyncExitStack() as stack:

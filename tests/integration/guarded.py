@@ -10,15 +10,15 @@ from datetime import datetime
 from typing import Any
 
 from local import access
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.provider.kinds import CLUSTERS
 from service.app import Shared
-from service.controller import Controller
-from service.fence import Fence
+from service.controller.wiring import Controller
 from service.kube.client import Client
 from service.kube.resource import NAMESPACES, SCHEDULED_MACHINES
 from service.kube.transport import Request
 from service.settings import Settings
+from service.sharding.fence import Fence
 from tests.e2e.operator import MovableClock, is_busy
 from tests.waiting import until
 
@@ -73,7 +73,7 @@ async def home(client: Client, prefix: str, *, cluster: str | None = "demo") -> 
 
 @asynccontextmanager
 async def guarded(
-    cluster: Cluster, namespaces: tuple[str, ...], at: datetime, *, url: str = "", **more: Any
+    cluster: LocalCluster, namespaces: tuple[str, ...], at: datetime, *, url: str = "", **more: Any
 ) -> AsyncIterator[Guarded]:
     """The controller for these namespaces; `url` is a detour to the API server, `more` are settings.
 

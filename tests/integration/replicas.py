@@ -14,7 +14,7 @@ from typing import Any
 from crds.schema import custom_resource_definition
 from local import access, capi
 from local.binaries import Assets
-from local.cluster import Audit, Cluster, Options
+from local.cluster import Audit, LocalCluster, Options
 from local.processes import Keeper
 from local.provider import kinds
 from local.provider.kinds import CLUSTERS
@@ -29,7 +29,7 @@ Raw = dict[str, Any]
 USERS = (access.OPERATOR, access.CAPI)
 """Each replica is a user of its own, so that the audit log tells them apart; nobody else is the second one here."""
 
-CAPI_KINDS = ("Cluster", "Machine")
+CAPI_KINDS = ("LocalCluster", "Machine")
 IN_A_ROW = 10
 LAST_LINES = 25
 LONGEST_LINE = 64 * 1024
@@ -131,7 +131,7 @@ class Replica:
 class Arena:
     """The API server, its audit log and the replicas."""
 
-    cluster: Cluster
+    cluster: LocalCluster
     client: Client
     flags: tuple[str, ...]
     tenants: str
@@ -180,7 +180,7 @@ class Arena:
 
 
 @asynccontextmanager
-async def arena(cluster: Cluster, *, flags: tuple[str, ...] = ()) -> AsyncIterator[Arena]:
+async def arena(cluster: LocalCluster, *, flags: tuple[str, ...] = ()) -> AsyncIterator[Arena]:
     """Two namespaces, one of them with a Cluster; no objects and no replicas yet."""
     mark = secrets.token_hex(3)
     async with cluster.client() as client:
@@ -202,9 +202,9 @@ def restless(objects: int) -> Iterator[Raw]:
 
 
 @contextmanager
-def audited_cluster(assets: Assets, keeper: Keeper) -> Iterator[Cluster]:
+def audited_cluster(assets: Assets, keeper: Keeper) -> Iterator[LocalCluster]:
     """An API server with all CRDs that logs every write, and no controllers but Kubernetes' own."""
     served = [crd for crd in capi.load_definitions(assets.capi_crds) if crd["spec"]["names"]["kind"] in CAPI_KINDS]
     definitions = (*kinds.definitions(), *served, custom_resource_definition())
-    with Cluster("audited", assets, keeper, Options(definitions=definitions, audit=Audit.WRITES)) as cluster:
+    with LocalCluster("audited", assets, keeper, Options(definitions=definitions, audit=Audit.WRITES)) as cluster:
         yield cluster

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from crds import names
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.errors import Invalid, NotFound
 from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Request
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door(small_cluster: Cluster, assets: Assets) -> AsyncIterator[Gate]:
+async def door(small_cluster: LocalCluster, assets: Assets) -> AsyncIterator[Gate]:
     async with gate(small_cluster, assets) as opened:
         yield opened
 

@@ -15,7 +15,7 @@ from crds.names import (
     RECLAIM_NAMESPACE,
 )
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.errors import Denied, Forbidden
 from service.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
@@ -32,19 +32,19 @@ REQUEST = {
 
 
 @pytest.fixture(scope="module")
-def cluster(small_cluster: Cluster, assets: Assets) -> Cluster:
+def cluster(small_cluster: LocalCluster, assets: Assets) -> LocalCluster:
     install(small_cluster, assets.kubectl)
     return small_cluster
 
 
 @pytest.fixture
-async def admin(cluster: Cluster) -> AsyncIterator[Client]:
+async def admin(cluster: LocalCluster) -> AsyncIterator[Client]:
     async with cluster.client() as client:
         yield client
 
 
 @pytest.fixture
-async def host(admin: Client, cluster: Cluster) -> AsyncIterator[Host]:
+async def host(admin: Client, cluster: LocalCluster) -> AsyncIterator[Host]:
     made = await new_host(admin, cluster)
     await admin.patch(NODES, made.name, {"metadata": {"annotations": {"kept": "as-is"}}})
     yield made
@@ -59,7 +59,7 @@ async def agent(host: Host) -> AsyncIterator[Client]:
         yield client
 
 
-def as_bearer(cluster: Cluster, token: str) -> Client:
+def as_bearer(cluster: LocalCluster, token: str) -> Client:
     return Client.from_inline(cluster.url, ca=cluster.authority.pem, token=token)
 
 
@@ -148,7 +148,7 @@ async def test_who_owns_labels_and_other_annotations_cannot_be_rewritten(
         await agent.patch(NODES, host.name, {"metadata": {"managedFields": entries}}, field_manager=AGENT_FIELD_MANAGER)
 
 
-async def test_the_api_server_finds_nothing_to_warn_of_in_the_policys_expressions(cluster: Cluster, admin: Client):
+async def test_the_api_server_finds_nothing_to_warn_of_in_the_policys_expressions(cluster: LocalCluster, admin: Client):
     async def checked() -> dict[str, Any]:
         found = await admin.get(POLICIES, ACCOUNT)
         return found["status"] if found.get("status", {}).get("observedGeneration") else {}
@@ -305,7 +305,7 @@ async def test_others_are_not_touched_by_the_policy(agent: Client, host: Host, a
     assert "owner" not in [taint["key"] for taint in (await host.node())["spec"].get("taints", [])]
 
 
-async def test_the_daemon_set_reaches_labelled_nodes_whatever_their_taints(cluster: Cluster, admin: Client):
+async def test_the_daemon_set_reaches_labelled_nodes_whatever_their_taints(cluster: LocalCluster, admin: Client):
     labelled, plain = await new_host(admin, cluster), await new_host(admin, cluster)
     labels = {LABEL_RECLAIM_AGENT: "enabled", "kubernetes.io/os": "linux"}
     taints = [{"key": "gone", "effect": "NoExecute"}, {"key": "busy", "effect": "NoSchedule"}]

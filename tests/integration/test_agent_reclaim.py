@@ -17,7 +17,7 @@ from crds.names import (
     RECLAIM_NAMESPACE,
 )
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.resource import CONFIG_MAPS, NODES
 from tests.integration.agents import Host as Workstation
 from tests.integration.agents import agent, events_available, install, lookalike, new_host, owner_starts
@@ -25,13 +25,13 @@ from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
-def cluster(small_cluster: Cluster, assets: Assets) -> Cluster:
+def cluster(small_cluster: LocalCluster, assets: Assets) -> LocalCluster:
     install(small_cluster, assets.kubectl)
     return small_cluster
 
 
 @pytest.fixture
-async def host(cluster: Cluster) -> AsyncIterator[Workstation]:
+async def host(cluster: LocalCluster) -> AsyncIterator[Workstation]:
     async with cluster.client() as client:
         made = await new_host(client, cluster)
         yield made
@@ -40,7 +40,7 @@ async def host(cluster: Cluster) -> AsyncIterator[Workstation]:
 
 @pytest.mark.parametrize("source", ["auto", "polling"])
 async def test_a_process_of_the_owner_is_asked_for_on_his_own_node_only(
-    host: Workstation, cluster: Cluster, tmp_path: Path, source: str
+    host: Workstation, cluster: LocalCluster, tmp_path: Path, source: str
 ):
     program = lookalike(tmp_path)
     neighbour = await new_host(host.client, cluster)
@@ -115,7 +115,7 @@ async def test_an_unreadable_list_makes_the_agent_inert_until_it_is_put_right(ho
 
 
 async def test_a_match_outlives_both_the_process_and_an_outage_of_the_api_server(
-    new_cluster: Callable[[], Cluster], assets: Assets, tmp_path: Path
+    new_cluster: Callable[[], LocalCluster], assets: Assets, tmp_path: Path
 ):
     own = new_cluster()
     install(own, assets.kubectl)
@@ -133,7 +133,7 @@ async def test_a_match_outlives_both_the_process_and_an_outage_of_the_api_server
 
 
 async def test_an_api_server_that_hangs_delays_the_request_but_does_not_swallow_it(
-    host: Workstation, cluster: Cluster, tmp_path: Path
+    host: Workstation, cluster: LocalCluster, tmp_path: Path
 ):
     program = lookalike(tmp_path)
     await host.configure(program.name)

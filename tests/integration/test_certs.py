@@ -14,7 +14,7 @@ from certs.bundle import decode
 from certs.issue import new_authority
 from crds import names
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import PatchKind
 from service.kube.errors import KubeError
 from service.kube.resource import SECRETS
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door(small_cluster: Cluster, assets: Assets) -> AsyncIterator[Gate]:
+async def door(small_cluster: LocalCluster, assets: Assets) -> AsyncIterator[Gate]:
     async with gate(small_cluster, assets, replicas=2) as opened:
         yield opened
 

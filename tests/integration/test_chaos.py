@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from crds import names
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.provider.kinds import HOSTS, MACHINES
 from service.kube.resource import NODES, PODS
 from tests.chaos.case import arena, play
@@ -46,7 +46,7 @@ SABOTAGED = replace(BY_NAME["shutdown"], name="sabotaged", steps=(Step(sabotage,
 
 
 @pytest.mark.timeout(900)  # a dozen operators at once: a busy machine needs its time
-async def test_a_fault_of_every_kind_is_survived_in_every_scenario(audited: Cluster) -> None:
+async def test_a_fault_of_every_kind_is_survived_in_every_scenario(audited: LocalCluster) -> None:
     """All of them at the same time: it is the waiting that takes long."""
     async with arena(audited) as stage:
         strikes = [(BY_NAME[name], Strike(fault, Moment(label, 1))) for (name, fault), label in CASES.items()]
@@ -59,7 +59,7 @@ def test_every_fault_and_every_scenario_is_among_them() -> None:
     assert {name for name, _ in CASES} == {scenario.name for scenario in SCENARIOS}
 
 
-async def test_what_must_never_happen_would_be_noticed(audited: Cluster) -> None:
+async def test_what_must_never_happen_would_be_noticed(audited: LocalCluster) -> None:
     async with arena(audited) as stage:
         breaches = "\n".join((await play(stage, SABOTAGED, None)).breaches)
     for told in (

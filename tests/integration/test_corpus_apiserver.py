@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 
 from crds.rules import check
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client
 from service.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.corpus import Case, load
@@ -14,7 +14,7 @@ ENOUGH = 0.9
 
 
 async def test_schema_and_cel_alone_stop_nine_in_ten_invalid_manifests_and_no_valid_one(
-    small_cluster: Cluster, namespace: str
+    small_cluster: LocalCluster, namespace: str
 ) -> None:
     cases = load()
     async with served(small_cluster) as client:
@@ -30,7 +30,7 @@ async def test_schema_and_cel_alone_stop_nine_in_ten_invalid_manifests_and_no_va
     assert {case.id for case in invalid if case.id in admitted} == {case.id for case in invalid if case.webhook_only}
 
 
-async def test_what_the_schema_lets_through_the_rules_stop(small_cluster: Cluster, namespace: str) -> None:
+async def test_what_the_schema_lets_through_the_rules_stop(small_cluster: LocalCluster, namespace: str) -> None:
     async with served(small_cluster) as client:
         let_through = [case for case in load() if case.webhook_only and await admits(client, case, namespace)]
     assert let_through

@@ -9,7 +9,7 @@ from crds.defaults import defaulted
 from crds.generate import CRD_FILE, ROOT
 from crds.schema import COLUMNS, WIDE_COLUMNS
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.errors import Invalid
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES
@@ -20,7 +20,7 @@ from tests.waiting import until
 RULES = "x-kubernetes-validations"
 
 
-def kubectl(assets: Assets, cluster: Cluster, *arguments: str) -> str:
+def kubectl(assets: Assets, cluster: LocalCluster, *arguments: str) -> str:
     command = [assets.kubectl, f"--kubeconfig={cluster.kubeconfig}", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -28,7 +28,7 @@ def kubectl(assets: Assets, cluster: Cluster, *arguments: str) -> str:
     return done.stdout
 
 
-async def discovered(assets: Assets, cluster: Cluster, *arguments: str) -> str:
+async def discovered(assets: Assets, cluster: LocalCluster, *arguments: str) -> str:
     """What kubectl says once it finds the kind: discovery and documentation follow a new CRD a moment later."""
 
     def said() -> str:
@@ -51,12 +51,12 @@ async def merge(client: Client, machine: dict[str, Any], patch: dict[str, Any]) 
     return await client.patch(SCHEDULED_MACHINES, metadata["name"], patch, namespace=metadata["namespace"])
 
 
-def test_kubectl_applies_it_without_a_warning(assets: Assets, small_cluster: Cluster) -> None:
+def test_kubectl_applies_it_without_a_warning(assets: Assets, small_cluster: LocalCluster) -> None:
     file = str(ROOT / CRD_FILE)
     kubectl(assets, small_cluster, "apply", "--server-side", "--force-conflicts", "--warnings-as-errors", "-f", file)
 
 
-async def test_its_schema_is_structural(small_cluster: Cluster) -> None:
+async def test_its_schema_is_structural(small_cluster: LocalCluster) -> None:
     async with served(small_cluster) as client:
         found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, crd()["metadata"]["name"])
     conditions = {condition["type"]: condition["status"] for condition in found["status"]["conditions"]}
@@ -64,7 +64,7 @@ async def test_its_schema_is_structural(small_cluster: Cluster) -> None:
 
 
 async def test_it_defaults_as_the_webhook_does_but_for_what_depends_on_other_fields(
-    small_cluster: Cluster, namespace: str
+    small_cluster: LocalCluster, namespace: str
 ) -> None:
     async with served(small_cluster) as client:
         made = await create(client, namespace)
@@ -72,7 +72,7 @@ async def test_it_defaults_as_the_webhook_does_but_for_what_depends_on_other_fie
     assert made["spec"] == by_webhook["spec"]
 
 
-async def test_null_means_absent(small_cluster: Cluster, namespace: str) -> None:
+async def test_null_means_absent(small_cluster: LocalCluster, namespace: str) -> None:
     nothing = dict.fromkeys(("priority", "killIfCommands", "machineTemplate", "nodeTaints", "gracefulShutdownTimeout"))
     async with served(small_cluster) as client:
         made = await create(client, namespace, **nothing)
@@ -81,7 +81,7 @@ async def test_null_means_absent(small_cluster: Cluster, namespace: str) -> None
     assert made["spec"]["nodeTaints"] == []
 
 
-async def test_a_provider_spec_is_passed_through_unchanged(small_cluster: Cluster, namespace: str) -> None:
+async def test_a_provider_spec_is_passed_through_unchanged(small_cluster: LocalCluster, namespace: str) -> None:
     payload = {"files": [{"path": "/a", "mode": 0o644}], "deep": {"er": {"est": None}}, "on": True, "text": "x\ty"}
     envelope = base()["spec"]["bootstrapSpec"] | {"spec": payload}
     async with served(small_cluster) as client:
@@ -89,7 +89,7 @@ async def test_a_provider_spec_is_passed_through_unchanged(small_cluster: Cluste
     assert made["spec"]["bootstrapSpec"]["spec"] == payload
 
 
-async def test_a_submitted_status_is_ignored(small_cluster: Cluster, namespace: str) -> None:
+async def test_a_submitted_status_is_ignored(small_cluster: LocalCluster, namespace: str) -> None:
     manifest = moved(base(), namespace) | {"status": {"phase": "Active"}}
     async with served(small_cluster) as client:
         made = await client.create(SCHEDULED_MACHINES, manifest, namespace=namespace)
@@ -101,7 +101,7 @@ OLDEST = "7y364d"
 
 
 async def test_kubectl_get_fits_a_terminal_and_shows_the_columns_of_the_design(
-    assets: Assets, small_cluster: Cluster, namespace: str
+    assets: Assets, small_cluster: LocalCluster, namespace: str
 ) -> None:
     status = {
         "phase": "EmergencyRemove",
@@ -127,7 +127,7 @@ async def test_kubectl_get_fits_a_terminal_and_shows_the_columns_of_the_design(
 
 
 @pytest.mark.parametrize("field", ["spec.schedule.hoursOfDay", "spec.nodeTaints.effect", "status.nextCleanup"])
-async def test_kubectl_explain_has_something_to_say(assets: Assets, small_cluster: Cluster, field: str) -> None:
+async def test_kubectl_explain_has_something_to_say(assets: Assets, small_cluster: LocalCluster, field: str) -> None:
     async with served(small_cluster):
         pass
     explain = ("explain", f"scheduledmachines.{field}", "--output=plaintext-openapiv2")
@@ -135,7 +135,7 @@ async def test_kubectl_explain_has_something_to_say(assets: Assets, small_cluste
     assert "<empty>" not in explained
 
 
-async def test_two_appliers_own_their_taints_side_by_side(small_cluster: Cluster, namespace: str) -> None:
+async def test_two_appliers_own_their_taints_side_by_side(small_cluster: LocalCluster, namespace: str) -> None:
     async with served(small_cluster) as client:
         for manager, key in (("one", "a"), ("two", "b")):
             manifest = moved(base(), namespace)
@@ -153,7 +153,7 @@ async def test_two_appliers_own_their_taints_side_by_side(small_cluster: Cluster
 
 
 async def test_an_object_older_than_the_rules_can_still_be_changed_elsewhere(
-    small_cluster: Cluster, namespace: str
+    small_cluster: LocalCluster, namespace: str
 ) -> None:
     both = {"cron": "0 9 * * *", "daysOfWeek": ["mon"]}
     async with served(small_cluster) as client:
@@ -172,7 +172,7 @@ async def test_an_object_older_than_the_rules_can_still_be_changed_elsewhere(
             await merge(client, old, {"spec": {"clusterName": "Not Allowed"}})
 
 
-async def test_a_broken_field_of_old_blocks_no_other_one(small_cluster: Cluster, namespace: str) -> None:
+async def test_a_broken_field_of_old_blocks_no_other_one(small_cluster: LocalCluster, namespace: str) -> None:
     async with served(small_cluster) as client:
         await install(client, without_rules(crd()))
         old = await create(client, namespace, clusterName="Old_Style", nodeTaints=[TAINT], schedule={"cron": "@daily"})
@@ -181,7 +181,7 @@ async def test_a_broken_field_of_old_blocks_no_other_one(small_cluster: Cluster,
     assert changed["spec"]["killSwitch"] is True
 
 
-async def test_a_reserved_key_of_old_does_not_keep_out_a_good_one(small_cluster: Cluster, namespace: str) -> None:
+async def test_a_reserved_key_of_old_does_not_keep_out_a_good_one(small_cluster: LocalCluster, namespace: str) -> None:
     async with served(small_cluster) as client:
         await install(client, without_rules(crd()))
         old = await create(client, namespace, machineTemplate={"labels": {"k8s.io/old": "x"}})
@@ -210,7 +210,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("field", MALFORMED)
 async def test_a_refusal_names_the_field_and_says_in_words_what_is_allowed(
-    small_cluster: Cluster, namespace: str, field: str
+    small_cluster: LocalCluster, namespace: str, field: str
 ) -> None:
     spec, words = MALFORMED[field]
     async with served(small_cluster) as client:
@@ -221,7 +221,7 @@ async def test_a_refusal_names_the_field_and_says_in_words_what_is_allowed(
     assert words in cause.message
 
 
-async def test_the_crd_alone_names_all_malformed_fields_at_once(small_cluster: Cluster, namespace: str) -> None:
+async def test_the_crd_alone_names_all_malformed_fields_at_once(small_cluster: LocalCluster, namespace: str) -> None:
     schedule = {"daysOfWeek": ["mo"], "hoursOfDay": ["9-25"], "timezone": "?"}
     async with served(small_cluster) as client:
         with pytest.raises(Invalid) as refused:

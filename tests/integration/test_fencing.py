@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.alarm import EXIT_CODE
+from service.sharding.watchdog import EXIT_CODE
 from tests.integration.replicas import SHORT_LEASES, USERS, arena, restless
 from tests.waiting import until
 

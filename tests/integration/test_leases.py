@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from service.fence import Fence, boottime
 from service.kube.client import Client
 from service.kube.resource import LEASES
-from service.leasebook import LABELS, SELECTOR
-from service.leases import Leases, Listener
-from service.sharding import LeaseTimes, Shard
+from service.sharding.fence import Fence, boottime
+from service.sharding.lease_store import LABELS, SELECTOR
+from service.sharding.leases import LeaseTimes
+from service.sharding.manager import ShardListener, ShardManager
+from service.sharding.shard import Shard
 from tests.conftest import drop_namespace, make_namespace
 from tests.integration.wires import wire
 from tests.waiting import until
@@ -71,10 +72,10 @@ class Member:
         self.clock = SuspendableClock()
         self.fence = RememberingFence(count, self.clock)
         self.since = {}
-        self.leases = Leases(
+        self.leases = ShardManager(
             client,
             self.fence,
-            Listener(self._acquired, self._lost),
+            ShardListener(self._acquired, self._lost),
             namespace=group.namespace,
             preferred=preferred,
             watches=(group.namespace,),

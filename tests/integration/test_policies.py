@@ -15,7 +15,7 @@ from crds.generate import POLICIES as FOLDER
 from crds.generate import ROOT
 from crds.rules import check
 from local.binaries import Assets
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client
 from service.kube.errors import Invalid
 from service.kube.resource import SCHEDULED_MACHINES
@@ -53,7 +53,7 @@ async def ready(client: Client, namespace: str) -> None:
 
 
 @pytest.fixture
-async def client(small_cluster: Cluster) -> AsyncIterator[Client]:
+async def client(small_cluster: LocalCluster) -> AsyncIterator[Client]:
     async with served(small_cluster) as found:
         yield found
 
@@ -245,7 +245,7 @@ UNSUSPICIOUS = [
 
 
 async def test_the_advice_is_that_of_the_rulebook(
-    client: Client, assets: Assets, small_cluster: Cluster, namespace: str, tmp_path: Path
+    client: Client, assets: Assets, small_cluster: LocalCluster, namespace: str, tmp_path: Path
 ) -> None:
     def warnings(*schedules: Raw, **spec: Any) -> str:
         made = [moved(base(), namespace) for _ in schedules]
@@ -276,7 +276,7 @@ def _advice(schedule: Raw) -> bool:
     return any("past midnight" in warning for warning in check(manifest).warnings)
 
 
-def _said_by_kubectl(assets: Assets, cluster: Cluster, folder: Path, manifests: list[Raw]) -> str:
+def _said_by_kubectl(assets: Assets, cluster: LocalCluster, folder: Path, manifests: list[Raw]) -> str:
     file = folder / "machines.yaml"
     file.write_text(yaml.safe_dump_all(manifests), encoding="utf-8")
     words = [assets.kubectl, f"--kubeconfig={cluster.kubeconfig}", "create", "--dry-run=server", "-f", file]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.cli import main
 from service.kube.resource import SCHEDULED_MACHINES
 from tests.corpus import base
@@ -16,7 +16,7 @@ PERIOD = ("--from", "2026-03-09", "--days", "1")
 
 
 @pytest.fixture
-async def desk(small_cluster: Cluster, namespace: str) -> str:
+async def desk(small_cluster: LocalCluster, namespace: str) -> str:
     async with served(small_cluster) as client:
         body = moved(base(), namespace)
         body["metadata"]["name"] = "desk-7"
@@ -25,12 +25,12 @@ async def desk(small_cluster: Cluster, namespace: str) -> str:
     return namespace
 
 
-async def preview(cluster: Cluster, *words: str) -> int:
+async def preview(cluster: LocalCluster, *words: str) -> int:
     return await asyncio.to_thread(main, ["preview", "--kubeconfig", str(cluster.kubeconfig), *PERIOD, *words])
 
 
 async def test_a_stored_object_is_shown_by_name_or_with_all_of_its_namespace(
-    small_cluster: Cluster, desk: str, capsys: pytest.CaptureFixture[str]
+    small_cluster: LocalCluster, desk: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in (["desk-7", "-n", desk], ["-n", desk]):
         assert await preview(small_cluster, *words) == 0
@@ -40,7 +40,7 @@ async def test_a_stored_object_is_shown_by_name_or_with_all_of_its_namespace(
 
 
 async def test_the_contexts_namespace_is_the_default(
-    small_cluster: Cluster, desk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_cluster: LocalCluster, desk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = yaml.safe_load(small_cluster.kubeconfig.read_text())
     for entry in config["contexts"]:
@@ -52,7 +52,7 @@ async def test_the_contexts_namespace_is_the_default(
 
 
 async def test_what_the_cluster_does_not_have_exits_2(
-    small_cluster: Cluster, namespace: str, capsys: pytest.CaptureFixture[str]
+    small_cluster: LocalCluster, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await preview(small_cluster, "desk-8", "-n", namespace) == 2
     assert 'scheduledmachines.5spot.finos.org "desk-8" not found' in capsys.readouterr().err

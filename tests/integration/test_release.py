@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from crds import names
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service import uninstall
 from service.cli import main
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import LEASES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
-from service.leasebook import LABELS
+from service.sharding.lease_store import LABELS
 from tests.conftest import drop_namespace, make_namespace
 from tests.corpus import base
 from tests.integration.api_door import moved, served
@@ -30,7 +30,7 @@ FOREIGN = "example.com/backup"
 class Door:
     """One namespace with ScheduledMachines in it, and the command to run on it."""
 
-    def __init__(self, client: Client, cluster: Cluster, namespace: str) -> None:
+    def __init__(self, client: Client, cluster: LocalCluster, namespace: str) -> None:
         self.client, self.cluster, self.namespace = client, cluster, namespace
 
     async def release(self, *words: str, scope: bool = True) -> int:
@@ -86,7 +86,7 @@ def _time(number: int) -> str:
 
 
 @pytest.fixture
-async def door(small_cluster: Cluster, namespace: str) -> AsyncIterator[Door]:
+async def door(small_cluster: LocalCluster, namespace: str) -> AsyncIterator[Door]:
     async with served(small_cluster) as client:
         found = Door(client, small_cluster, namespace)
         yield found
@@ -152,7 +152,7 @@ async def test_a_person_at_a_terminal_is_asked(
     assert f"{door.namespace}/worker: would be released" in capsys.readouterr().err
 
 
-async def test_only_what_is_named_is_released(door: Door, small_cluster: Cluster) -> None:
+async def test_only_what_is_named_is_released(door: Door, small_cluster: LocalCluster) -> None:
     elsewhere = Door(door.client, small_cluster, f"{door.namespace}-b")
     await make_namespace(small_cluster, elsewhere.namespace, with_cluster=False)
     await door.add("one")

@@ -16,12 +16,12 @@ from local import access
 from local.provider.kinds import BOOTSTRAPS, HOSTS
 from service.app import Shared
 from service.clock import SystemClock
-from service.controller import Controller
-from service.fence import Fence
+from service.controller.wiring import Controller
 from service.kube.resource import SCHEDULED_MACHINES
 from service.runtime.key import Key
 from service.settings import Settings
-from service.sharding import shard_number
+from service.sharding.fence import Fence
+from service.sharding.shard import shard_number
 from tests.e2e.manifests import machine
 from tests.integration.replicas import arena
 from tests.service.process import started

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from crds.generate import ROOT
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.errors import Denied
 from service.kube.resource import CONFIG_MAPS, NAMESPACES, SCHEDULED_MACHINES
@@ -41,7 +41,7 @@ async def apply(client: Client, manifest: Raw) -> None:
 
 
 @pytest.fixture
-async def client(small_cluster: Cluster) -> AsyncIterator[Client]:
+async def client(small_cluster: LocalCluster) -> AsyncIterator[Client]:
     """A cluster with the policy, for as long as it lives: it touches only namespaces that a binding names.
 
     An API server that has seen the last binding with a ConfigMap go never looks at ConfigMaps again for a new one.

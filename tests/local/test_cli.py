@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from local.binaries import ASSETS_VARIABLE, Assets
-from local.state import State, running
+from local.state import LocalState, running
 from tests.local.ended import ended
 from tests.local.spot import COMMAND, PATIENCE, Spot
 
@@ -65,7 +65,7 @@ def test_up_status_down_leave_nothing_behind_but_what_others_wrote(spot: Spot, t
     assert spot("local", "status").returncode == 3
 
 
-def recorded(spot: Spot) -> State:
+def recorded(spot: Spot) -> LocalState:
     found = running(Path(spot.environment["XDG_CACHE_HOME"], "5spot", "local.json"))
     assert found is not None
     return found

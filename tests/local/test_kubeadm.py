@@ -5,7 +5,7 @@ import pytest
 
 from local import binaries, kubeadm, loopback
 from local.errors import LocalError
-from local.kubeadm import Provider, ensure, entry
+from local.kubeadm import KubeadmProvider, ensure, entry
 from local.progress import Progress
 from tests.local.fake_go import FakeGo, executable
 
@@ -29,7 +29,7 @@ def progress() -> Progress:
 def test_it_is_built_once_beside_the_control_plane_with_its_manifests(go: FakeGo, progress: Progress) -> None:
     made = ensure(progress, go.environ())
 
-    assert ensure(progress, go.environ()) == made == Provider.under(go.cache / entry().name)
+    assert ensure(progress, go.environ()) == made == KubeadmProvider.under(go.cache / entry().name)
     assert go.builds() == 1
     assert made.missing() == []
     assert (made.crds / "kubeadmconfigs.yaml").read_text() == "# kubeadmconfigs.yaml\n"
@@ -46,7 +46,7 @@ def test_its_webhook_listens_on_loopback_alone(go: FakeGo, progress: Progress) -
 
 
 def test_one_of_the_users_is_taken_whole_or_not_at_all(go: FakeGo, progress: Progress, tmp_path: Path) -> None:
-    mine = Provider.under(tmp_path / "mine")
+    mine = KubeadmProvider.under(tmp_path / "mine")
     executable(mine.program, "#!/bin/sh\n")
     given = go.environ(KUBEBUILDER_ASSETS=str(tmp_path / "mine"))
     assert ensure(progress, given).program.parent.parent == go.cache

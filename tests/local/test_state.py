@@ -9,7 +9,7 @@ import pytest
 
 from local import state
 from local.errors import LocalError
-from local.state import State
+from local.state import LocalState
 
 OWNER = """
 import signal, sys
@@ -28,9 +28,9 @@ def test_nothing_runs_where_nothing_was_registered(tmp_path: Path) -> None:
 
 def test_what_the_owner_records_is_seen_by_others_until_it_ends(tmp_path: Path) -> None:
     where = tmp_path / "new" / "local.json"
-    recorded = State(owner=os.getpid(), started="noon", ready=True, clusters={"management": "https://x"})
+    recorded = LocalState(owner=os.getpid(), started="noon", ready=True, clusters={"management": "https://x"})
     with state.register(where) as registration:
-        registration.record(State(owner=1, started="a much longer text than what comes next" * 9))
+        registration.record(LocalState(owner=1, started="a much longer text than what comes next" * 9))
         registration.record(recorded)
         assert state.running(where) == recorded
     assert not where.exists()
@@ -39,7 +39,7 @@ def test_what_the_owner_records_is_seen_by_others_until_it_ends(tmp_path: Path) 
 def test_a_second_owner_is_told_about_the_first(tmp_path: Path) -> None:
     where = tmp_path / "local.json"
     with state.register(where) as registration:
-        registration.record(State(owner=4711, started="noon"))
+        registration.record(LocalState(owner=4711, started="noon"))
         with pytest.raises(LocalError, match=r"running already \(process 4711, since noon\).*5spot local down"):
             state.register(where).__enter__()
 
@@ -57,7 +57,7 @@ def test_what_a_killed_owner_left_counts_for_nothing(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", OWNER, where], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "registered\n"
-        assert state.running(where) == State(owner=4711, started="noon")
+        assert state.running(where) == LocalState(owner=4711, started="noon")
         owner.kill()
     assert state.running(where) is None
     with state.register(where):

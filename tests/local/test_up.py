@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from local.errors import LocalError
-from local.operator import Pace
+from local.operator import ClockPace
 from local.ports import PortRange
-from local.up import Request, hear, refuse_to_overwrite
+from local.up import UpRequest, hear, refuse_to_overwrite
 
 FAILING = """
 from local import up
@@ -26,28 +26,30 @@ up.main([up.Request().packed()])
 @pytest.mark.parametrize(
     "request_",
     [
-        Request(),
-        Request(operator=None),
-        Request(Path("/a b/config"), None, PortRange(20000, 20100), Pace(datetime(2026, 3, 6, 9, tzinfo=UTC), 720.0)),
+        UpRequest(),
+        UpRequest(operator=None),
+        UpRequest(
+            Path("/a b/config"), None, PortRange(20000, 20100), ClockPace(datetime(2026, 3, 6, 9, tzinfo=UTC), 720.0)
+        ),
     ],
 )
-def test_a_request_survives_the_way_to_another_process(request_: Request) -> None:
-    assert Request.unpacked(request_.packed()) == request_
+def test_a_request_survives_the_way_to_another_process(request_: UpRequest) -> None:
+    assert UpRequest.unpacked(request_.packed()) == request_
 
 
 @pytest.mark.parametrize(
     ("pace", "flags", "words"),
     [
-        (Pace(), ["--speed=1.0"], "started at the real time"),
-        (Pace(speed=60.0), ["--speed=60.0"], "started at the real time, runs 60 times as fast"),
+        (ClockPace(), ["--speed=1.0"], "started at the real time"),
+        (ClockPace(speed=60.0), ["--speed=60.0"], "started at the real time, runs 60 times as fast"),
         (
-            Pace(datetime(2026, 3, 6, 9, tzinfo=UTC)),
+            ClockPace(datetime(2026, 3, 6, 9, tzinfo=UTC)),
             ["--at=2026-03-06T09:00:00+00:00", "--speed=1.0"],
             "started at 2026-03-06 09:00+00:00",
         ),
     ],
 )
-def test_a_pace_as_flags_and_in_words(pace: Pace, flags: list[str], words: str) -> None:
+def test_a_pace_as_flags_and_in_words(pace: ClockPace, flags: list[str], words: str) -> None:
     assert (pace.flags, pace.described()) == (flags, words)
 
 

@@ -7,7 +7,7 @@ from local.demo.expectations import (
     PODS,
     REFUSAL,
     Expectation,
-    Verdict,
+    ExpectationVerdict,
     came,
     cleared,
     drained,
@@ -32,27 +32,27 @@ def office(what: str) -> Expectation:
 
 @pytest.mark.parametrize("what", ["comes", "evicted", "leaves"])
 def test_a_day_as_it_should_be_meets_what_is_expected_of_the_office(friday: Telling, what: str) -> None:
-    assert office(what).verdict(friday.chronicle, at(19)) is Verdict.MET
+    assert office(what).verdict(friday.chronicle, at(19)) is ExpectationVerdict.MET
 
 
 def test_what_has_not_happened_is_waited_for_and_then_missed() -> None:
     verdicts = [office("comes").verdict(Chronicle(), at(hour)) for hour in (8, 17, 19)]
-    assert verdicts == [Verdict.WAITING, Verdict.WAITING, Verdict.MISSED]
+    assert verdicts == [ExpectationVerdict.WAITING, ExpectationVerdict.WAITING, ExpectationVerdict.MISSED]
 
 
 def test_a_machine_that_comes_before_its_window_is_too_early() -> None:
     early = day_of(OFFICE, PODS[OFFICE], comes=8, leaves=18)
-    assert office("comes").verdict(early.chronicle, at(19)) is Verdict.EARLY
+    assert office("comes").verdict(early.chronicle, at(19)) is ExpectationVerdict.EARLY
 
 
 def test_a_machine_that_leaves_before_its_window_closes_is_too_early() -> None:
     early = day_of(OFFICE, PODS[OFFICE], comes=9, leaves=16)
-    assert office("leaves").verdict(early.chronicle, at(19)) is Verdict.EARLY
+    assert office("leaves").verdict(early.chronicle, at(19)) is ExpectationVerdict.EARLY
 
 
 def test_a_machine_that_leaves_long_after_its_grace_is_too_late() -> None:
     late = day_of(OFFICE, PODS[OFFICE], comes=9, leaves=25)
-    assert office("leaves").verdict(late.chronicle, at(26)) is Verdict.LATE
+    assert office("leaves").verdict(late.chronicle, at(26)) is ExpectationVerdict.LATE
 
 
 def test_a_machine_has_not_left_while_its_node_is_there() -> None:

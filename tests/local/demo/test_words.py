@@ -1,7 +1,7 @@
 """What the demo prints, line by line."""
 
 from local.demo import words
-from local.demo.expectations import PODS, Verdict, expectations
+from local.demo.expectations import PODS, ExpectationVerdict, expectations
 from local.demo.sightings import Kind, Sighting
 from local.examples import OFFICE
 from tests.local.demo.telling import Telling, at, day_of
@@ -49,8 +49,8 @@ def test_nodes_pods_and_events_are_told_as_they_change() -> None:
 def test_the_summary_says_when_things_were_due_and_seen() -> None:
     friday = day_of(OFFICE, PODS[OFFICE], comes=9, leaves=18)
     rows = words.summary(expectations(), friday.chronicle, at(19))
-    assert rows[0] == (OFFICE, "comes, with a Ready Node", "due Fri 09:00, seen 09:06", Verdict.MET)
-    assert rows[-1][2:] == ("due Sat 11:00", Verdict.WAITING)
+    assert rows[0] == (OFFICE, "comes, with a Ready Node", "due Fri 09:00, seen 09:06", ExpectationVerdict.MET)
+    assert rows[-1][2:] == ("due Sat 11:00", ExpectationVerdict.WAITING)
 
 
 def test_a_boundary_is_told_by_its_day_and_hour() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.provider.simulate import Failure, Simulation
+from local.provider.simulate import SimulatedFailure, Simulation
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -20,8 +20,8 @@ def test_nothing_asked_for_means_no_trouble() -> None:
         assert (simulation.failure, simulation.delay_seconds) == (None, 0.0)
 
 
-@pytest.mark.parametrize("failure", list(Failure))
-def test_every_failure_can_be_asked_for_by_name(failure: Failure) -> None:
+@pytest.mark.parametrize("failure", list(SimulatedFailure))
+def test_every_failure_can_be_asked_for_by_name(failure: SimulatedFailure) -> None:
     assert of({"failure": failure.value}).failure is failure
 
 
@@ -44,5 +44,5 @@ def test_a_delay_counts_from_the_creation_of_the_object() -> None:
 )
 def test_what_nobody_understands_is_an_invalid_configuration(simulate: Any, complaint: str) -> None:
     simulation = of(simulate)
-    assert simulation.failure is Failure.INVALID_CONFIGURATION
+    assert simulation.failure is SimulatedFailure.INVALID_CONFIGURATION
     assert complaint in simulation.complaint

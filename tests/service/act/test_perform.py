@@ -21,7 +21,6 @@ from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
 from service.decide.world import Pod, Role, Taint
-from service.fence import NotOursError
 from service.kube.discovery import Discovery
 from service.kube.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from service.kube.resource import (
@@ -34,13 +33,14 @@ from service.kube.resource import (
     SERVICE_ACCOUNTS,
     Resource,
 )
-from service.kube.workload import Workloads
 from service.observe import views
 from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.observe.watches import Hooks, Watches
 from service.runtime.key import Key
 from service.runtime.slots import Slots
+from service.sharding.fence import NotOursError
+from service.workload.clusters import WorkloadClusters
 from tests.e2e.manifests import machine
 from tests.e2e.pods import BUDGETS, is_going
 from tests.service.decide.builders import child, identity, world
@@ -68,7 +68,7 @@ class Hands:
     """A performer, and the ScheduledMachine on whose behalf it acts."""
 
     def __init__(self, client, namespace, uid):
-        self.workloads = Workloads(client)
+        self.workloads = WorkloadClusters(client)
         ignore = Hooks(*[lambda *_: None] * 4)
         watches = Watches(client, Discovery(client), ignore)
         self.clock = ManualClock(datetime.now(UTC))
@@ -83,7 +83,7 @@ class Hands:
         self.heard.absorb(raw)
 
     async def do(self, *planned, until=None):
-        plan = Plan(Phase.ACTIVE, "Reason", "message", actions=planned, look_again_at=until)
+        plan = Plan(Phase.ACTIVE, "Reason", "message", actions=planned, requeue_at=until)
         _, outcome = await self.performer.perform(self.subject, self.world, plan)
         return outcome
 
@@ -259,7 +259,7 @@ async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_s
 
 async def test_what_fails_of_the_agents_needs_is_left_for_later_and_is_no_trouble(client, namespace, node):
     target = node["metadata"]["name"], node["metadata"]["uid"]
-    needs = actions.EquipReclaim(*target, ("idea",)), actions.ClearReclaimRequest(*target)
+    needs = actions.InstallAgent(*target, ("idea",)), actions.ClearReclaimRequest(*target)
     async with acting(client, namespace) as hands:
         outcome = await hands.do(*needs)
     assert (outcome.left, outcome.trouble, outcome.interrupted) == (needs, None, False)
@@ -580,5 +580,5 @@ async def test_a_node_that_has_the_label_of_the_agent_is_not_written_to(client, 
     await until(lambda: "seen" in (connection.nodes.get(Key("", name)) or node)["metadata"].get("labels", {}))
     calls = []
     connection.observer = calls.append
-    await hands.do(actions.EquipReclaim(name, node["metadata"]["uid"], ("idea",)))
+    await hands.do(actions.InstallAgent(name, node["metadata"]["uid"], ("idea",)))
     assert [call.verb for call in calls if call.resource == "nodes"] == ["patch"] * written

@@ -20,12 +20,12 @@ from service.kube.client import Client
 from service.kube.discovery import Discovery
 from service.kube.resource import CONFIG_MAPS, SCHEDULED_MACHINES, Resource
 from service.kube.transport import Request
-from service.kube.workload import Workloads
 from service.observe.observer import Observer
 from service.observe.subject import Subject
 from service.observe.watches import Hooks, Watches
 from service.runtime.key import Key
 from service.runtime.slots import Slots
+from service.workload.clusters import WorkloadClusters
 from tests.e2e.manifests import machine
 from tests.service.decide.builders import MORNING, child, identity, node, pod, world
 
@@ -54,8 +54,8 @@ CONDITIONS = [
     (actions.Evict((POD,)), [ITS_POD]),
     (actions.ForceDrain("host", "test://host"), [ITS_NODE, ITS_POD]),
     (actions.ClearReclaimRequest("host", "uid-node"), [ITS_NODE]),
-    (actions.EquipReclaim("host", "uid-node", ("idea",)), [ITS_NODE]),
-    (actions.StripReclaim("host", "uid-node"), [ITS_NODE]),
+    (actions.InstallAgent("host", "uid-node", ("idea",)), [ITS_NODE]),
+    (actions.RemoveAgent("host", "uid-node"), [ITS_NODE]),
 ]
 WRITTEN_WHOLE = CONFIG_MAPS.plural
 """What the agent is told bears the name of its Node and is put right at the next look; see ADR 7."""
@@ -98,7 +98,7 @@ def wire():
 @pytest.fixture
 def performer(wire, monkeypatch):
     watches = Watches(wire.client, Discovery(wire.client), Hooks(*[lambda *_: None] * 4))
-    observer = Observer(wire.client, watches, Workloads(wire.client), DEFAULT_POLICY, SystemClock())
+    observer = Observer(wire.client, watches, WorkloadClusters(wire.client), DEFAULT_POLICY, SystemClock())
 
     async def known(*_):
         return NODE

@@ -20,15 +20,15 @@ from service.decide.world import (
     Child,
     Cluster,
     Contract,
-    Failure,
     Identity,
     Machine,
     Node,
     Owner,
     Pod,
+    Problem,
+    Reachability,
     Role,
     Taint,
-    Workload,
     World,
 )
 
@@ -156,7 +156,7 @@ def new_machine(**changes: Any) -> Machine:
     return machine(**{"provider_id": None, "node_name": None, "infrastructure_ready": False, **changes})
 
 
-FAILURE = Failure(reason="InvalidConfiguration", message="no such image")
+FAILURE = Problem(reason="InvalidConfiguration", message="no such image")
 
 
 def node(**changes: Any) -> Node:
@@ -195,9 +195,9 @@ def taint(key: str = "workload", value: str = "batch", effect: str = "NoSchedule
     return Taint(key, effect, value)
 
 
-CONNECTED = Workload(reachable=True)
-DISCONNECTED = Workload(reachable=False, reason="Unreachable", message="connection refused")
-UNLISTED = Workload(reachable=False, reason=PODS_NOT_LISTED, message="too many requests")
+CONNECTED = Reachability(reachable=True)
+DISCONNECTED = Reachability(reachable=False, reason="Unreachable", message="connection refused")
+UNLISTED = Reachability(reachable=False, reason=PODS_NOT_LISTED, message="too many requests")
 
 
 def status(**fields: Any) -> ScheduledMachineStatus:

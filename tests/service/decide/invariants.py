@@ -10,13 +10,13 @@ from service.decide.situation import Situation
 from service.decide.world import Role, World
 from tests.service.decide.simulation import Pass, Simulation
 
-NODE_WRITES = actions.Cordon | actions.Uncordon | actions.ApplyTaints | actions.EquipReclaim
+NODE_WRITES = actions.Cordon | actions.Uncordon | actions.ApplyTaints | actions.InstallAgent
 TAKES_AWAY = actions.Cordon | actions.Evict
 
 
 def check_plan(sim: Simulation, plan: Plan) -> None:
     world = sim.world()
-    assert plan.look_again_at is None or plan.look_again_at > sim.now, "never look again in the past"
+    assert plan.requeue_at is None or plan.requeue_at > sim.now, "never look again in the past"
     assert plan.message
     assert plan.reason.isidentifier()
     if world.paused:
@@ -31,7 +31,7 @@ def check_plan(sim: Simulation, plan: Plan) -> None:
     if pods_unknown(world):
         assert plan.drain is None, "nobody can tell whether the Node is empty"
         assert not _any(plan, actions.Evict)
-        assert plan.look_again_in is not None, "nothing else tells when the pods can be listed"
+        assert plan.requeue_after is not None, "nothing else tells when the pods can be listed"
     if _any(plan, actions.ReleaseFinalizer):
         assert sim.deleting_since is not None
 

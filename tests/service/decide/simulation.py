@@ -12,15 +12,15 @@ from typing import Any
 
 from crds import names
 from crds.status import Remediation, ScheduledMachineStatus
-from service.decide import contracts, equipment, manifests
+from service.decide import contracts, manifests, reclaim_agent
 from service.decide import plan as actions
 from service.decide.drain import must_leave
 from service.decide.events import notices
 from service.decide.hosts import DEFAULT_IDENTITIES, host_of
 from service.decide.intent import Intent
 from service.decide.lifecycle import decide
-from service.decide.outcome import Blocker, Outcome, Trouble
-from service.decide.plan import Action, Notice, Plan
+from service.decide.outcome import Blocker, Failure, Outcome
+from service.decide.plan import Action, Event, Plan
 from service.decide.reclaim import wants_author
 from service.decide.report import report
 from service.decide.situation import Situation
@@ -32,9 +32,9 @@ from service.decide.world import (
     Node,
     Owner,
     Pod,
+    Reachability,
     ReclaimAgent,
     Role,
-    Workload,
     World,
 )
 from tests.service.decide import builders
@@ -55,7 +55,7 @@ class Pass:
     plan: Plan
     outcome: Outcome
     status: ScheduledMachineStatus
-    events: list[Notice]
+    events: list[Event]
 
     @property
     def done(self) -> tuple[Action, ...]:
@@ -90,7 +90,7 @@ class Simulation:
     gone: bool = False
     fails: type[Action] | None = None
     """Actions of this class fail."""
-    events: list[Notice] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     log: list[tuple[World, Action]] = field(default_factory=list)
     uids: int = 0
 
@@ -127,7 +127,7 @@ class Simulation:
         done: list[Action] = []
         blockers: list[Blocker] = []
         left: list[Action] = []
-        trouble: Trouble | None = None
+        trouble: Failure | None = None
         for action in plan.actions:
             if crash_after is not None and len(done) >= crash_after:
                 raise Crash
@@ -136,7 +136,7 @@ class Simulation:
                 left.append(action)
                 continue
             if fails:
-                trouble = Trouble(action, "Forbidden", "the API server says no")
+                trouble = Failure(action, "Forbidden", "the API server says no")
                 if isinstance(action, actions.ApplyTaints):
                     continue
                 break
@@ -183,10 +183,10 @@ class Simulation:
         seen = replace(seen, workload=self._workload(), node=node)
         if draining:
             seen = replace(seen, pods=tuple(self.pods)) if self.pods_listed else replace(seen, workload=UNLISTED)
-        agent = ReclaimAgent(commands=self.agent_config) if equipment.wanted(self.intent, seen) else None
+        agent = ReclaimAgent(commands=self.agent_config) if reclaim_agent.wanted(self.intent, seen) else None
         return replace(seen, reclaim_agent=agent)
 
-    def _workload(self) -> Workload:
+    def _workload(self) -> Reachability:
         return CONNECTED if self.reachable else DISCONNECTED
 
     def _asking_node(self) -> Node | None:
@@ -245,7 +245,7 @@ class Simulation:
                 self._write_node(action)
             case actions.DisableSchedule() | actions.ForceDrain():
                 self._eject(action)
-            case actions.ClearReclaimRequest() | actions.EquipReclaim() | actions.StripReclaim():
+            case actions.ClearReclaimRequest() | actions.InstallAgent() | actions.RemoveAgent():
                 self._write_agent(action)
             case actions.Evict(pods=pods):
                 return self._evict(pods)
@@ -297,10 +297,10 @@ class Simulation:
                 assert self.status.reclaim is None or not self.intent.enabled, "disabled before the request is cleared"
                 kept = {key: text for key, text in node.annotations.items() if key not in names.RECLAIM_ANNOTATIONS}
                 self.change_node(annotations=kept)
-            case actions.EquipReclaim(commands=commands):
+            case actions.InstallAgent(commands=commands):
                 self.change_node(labels={**labels, names.LABEL_RECLAIM_AGENT: names.RECLAIM_AGENT_ENABLED})
                 self.agent_config = commands
-            case actions.StripReclaim():
+            case actions.RemoveAgent():
                 self.change_node(labels=labels)
                 self.agent_config = None
 

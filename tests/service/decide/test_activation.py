@@ -97,7 +97,7 @@ def test_a_child_of_the_same_name_that_is_not_ours_is_never_adopted(role):
     foreign = {"machine": machine(of={"ours": False})} if role is Role.MACHINE else {str(role): child(role, ours=False)}
     plan = decide(intent(), world(**foreign), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
-    assert plan.try_again, "nobody tells us when it goes"
+    assert plan.backoff_needed, "nobody tells us when it goes"
 
 
 # Leaving
@@ -158,7 +158,7 @@ def test_a_machine_that_cannot_be_seen_is_not_gone():
 def test_that_a_machine_is_gone_is_stored_before_a_new_one_is_made():
     plan = decide(intent(), world(status=running_status()), MORNING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "MachineGone", ())
-    assert plan.look_again_in == timedelta(0)
+    assert plan.requeue_after == timedelta(0)
 
 
 # Edits before there is a Machine

@@ -79,7 +79,7 @@ AT_REST = [
 @pytest.mark.parametrize(("of", "seen", "now", "boundary"), AT_REST)
 def test_at_rest_nothing_is_looked_at_before_the_next_boundary(of, seen, now, boundary):
     plan = decide(of, seen, now)
-    assert (plan.look_again_at, plan.look_again_in, plan.try_again) == (boundary, None, False)
+    assert (plan.requeue_at, plan.requeue_after, plan.backoff_needed) == (boundary, None, False)
 
 
 # 0: paused
@@ -161,7 +161,7 @@ def test_being_deleted_gives_up_10_min_after_the_grace_with_a_warning():
     stuck = leaving_world(since=MORNING, me=deleting())
     end = MORNING + GRACE + 10 * MINUTE
     waiting, over = decide(intent(), stuck, end - SECOND), decide(intent(), stuck, end)
-    assert waiting.look_again_at == end
+    assert waiting.requeue_at == end
     assert "ReleaseFinalizer" not in kinds(waiting)
     assert (kinds(over), over.problem, over.reason) == (["ReleaseFinalizer"], True, "FinalizerReleased")
     assert "Machine desk-machine" in over.message
@@ -277,7 +277,7 @@ def test_disabled_finishes_a_deletion_that_was_already_asked_for():
 
 def test_disabled_leaves_a_deletion_that_was_asked_for_the_rest_of_its_grace():
     within, over = (decide(intent(**ENABLED_FALSE), leaving_world(), CLOSES + past) for past in (MINUTE, GRACE))
-    assert (within.actions, within.look_again_at) == ((), CLOSES + GRACE)
+    assert (within.actions, within.requeue_at) == ((), CLOSES + GRACE)
     assert kinds(over) == ["Patch"]
 
 
@@ -289,7 +289,7 @@ def test_disabled_forgets_a_shutdown_when_all_is_gone():
 
 
 def test_disabled_wakes_at_the_boundary_so_that_in_schedule_stays_true():
-    assert decide(intent(**ENABLED_FALSE), world(), MORNING).look_again_at == CLOSES
+    assert decide(intent(**ENABLED_FALSE), world(), MORNING).requeue_at == CLOSES
 
 
 def test_disabled_comes_before_a_missing_cluster():
@@ -342,7 +342,7 @@ def test_inside_a_window_all_three_are_created_and_the_machine_last():
 def test_inside_a_window_a_machine_that_is_right_is_left_alone():
     plan = decide(intent(), running_world(), MORNING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ACTIVE, "MachineRunning", ())
-    assert plan.look_again_at == CLOSES
+    assert plan.requeue_at == CLOSES
 
 
 def test_a_boundary_is_exact_to_the_second():
@@ -377,7 +377,7 @@ def test_outside_a_window_a_machine_that_cannot_be_seen_is_not_gone():
 
 def test_outside_a_window_with_nothing_there_the_next_window_is_waited_for():
     plan = decide(intent(), world(), EVENING)
-    assert (plan.phase, plan.actions, plan.look_again_at) == (Phase.INACTIVE, (), TOMORROW)
+    assert (plan.phase, plan.actions, plan.requeue_at) == (Phase.INACTIVE, (), TOMORROW)
     assert "2026-03-03 09:00 UTC" in plan.message
 
 
@@ -455,7 +455,7 @@ def test_a_cancelled_shutdown_uncordons_although_the_pods_could_not_be_listed(ed
 @pytest.mark.parametrize("seen", [cordoned_node(), None], ids=["Node seen", "no Node seen"])
 def test_pods_that_could_not_be_listed_bring_another_look_soon_whatever_the_rule(edited, now, phase, seen):
     plan = decide(edited, draining_world(workload=UNLISTED, node=seen, pods=None), now)
-    assert (plan.phase, plan.look_again_in) == (phase, ASK_AGAIN)
+    assert (plan.phase, plan.requeue_after) == (phase, ASK_AGAIN)
 
 
 def test_taints_are_kept_although_the_pods_could_not_be_listed():

@@ -56,7 +56,7 @@ def is_reported(plan: Plan) -> bool:
 
 def test_it_is_looked_at_again_when_its_time_is_up_and_not_before():
     plan = decide(intent(), coming(), OPENS + MINUTE)
-    assert (plan.reason, plan.look_again_at) == ("MachineProvisioning", OPENS + TIMEOUT)
+    assert (plan.reason, plan.requeue_at) == ("MachineProvisioning", OPENS + TIMEOUT)
     assert not plan.problem
 
 
@@ -65,7 +65,7 @@ def test_at_that_instant_it_is_reported_in_cluster_apis_words_and_nothing_is_tou
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ACTIVE, "NotReadyInTime", (), True)
     assert "not Ready 15m after its creation" in plan.message
     assert plan.message.count(WORDS) == 1
-    assert plan.look_again_at == CLOSES
+    assert plan.requeue_at == CLOSES
 
 
 def test_one_warning_tells_it_and_ready_says_so():
@@ -83,12 +83,12 @@ def test_one_warning_tells_it_and_ready_says_so():
 
 def test_the_first_pass_asks_for_the_timer_as_nothing_else_may_ever_wake_it():
     plan = decide(intent(), world(), OPENS)
-    assert plan.look_again_at == OPENS + TIMEOUT
+    assert plan.requeue_at == OPENS + TIMEOUT
 
 
 def test_a_machine_that_was_never_reported_counts_from_now():
     seen = coming(status=status())
-    assert decide(intent(), seen, MORNING).look_again_at == MORNING + TIMEOUT
+    assert decide(intent(), seen, MORNING).requeue_at == MORNING + TIMEOUT
 
 
 @pytest.mark.parametrize(("timeout", "reported"), [("14m", True), ("16m", False), ("24h", False)])
@@ -154,7 +154,7 @@ def test_the_next_machine_has_all_of_the_time_again():
     known = running_status(last_scheduled_time=OPENS, first_ready_time=OPENS + MINUTE)
     other = new_machine(of={"uid": "another"})
     seen = coming(machine=other, status=known)
-    assert decide(intent(), seen, MORNING).look_again_at == MORNING + TIMEOUT
+    assert decide(intent(), seen, MORNING).requeue_at == MORNING + TIMEOUT
     after = reported(seen)
     assert (after.last_scheduled_time, after.first_ready_time) == (MORNING, None)
 

@@ -41,7 +41,7 @@ SEVEN_STEPS = [
     actions.Patch,
     actions.Delete,
     actions.DisableSchedule,
-    actions.StripReclaim,
+    actions.RemoveAgent,
     actions.ClearReclaimRequest,
 ]
 
@@ -78,7 +78,7 @@ def test_the_request_is_stored_before_anything_else_happens():
         Reclaim(requested_at=MORNING, reason=ASKED[names.ANNOTATION_RECLAIM_REASON], node="node-7",
                 machine_uid=UNDER_WAY.machine_uid)
     )  # fmt: skip
-    assert (plan.phase, plan.reason, plan.look_again_in) == (Phase.EMERGENCY_REMOVE, "EmergencyReclaim", timedelta(0))
+    assert (plan.phase, plan.reason, plan.requeue_after) == (Phase.EMERGENCY_REMOVE, "EmergencyReclaim", timedelta(0))
     assert "idea" in plan.message
 
 
@@ -117,7 +117,7 @@ def test_a_request_is_cleared_only_from_our_own_node(seen):
     unknown = asking(**seen, status=builders.status())
     assert actions.ClearReclaimRequest not in kinds(decide(intent(), unknown, MORNING))
     stored = decide(intent(), under_way(**seen), MORNING)
-    assert not {actions.ClearReclaimRequest, actions.StripReclaim} & set(kinds(stored))
+    assert not {actions.ClearReclaimRequest, actions.RemoveAgent} & set(kinds(stored))
 
 
 def test_a_request_on_a_node_that_served_an_earlier_machine_is_not_for_this_one():

@@ -53,19 +53,19 @@ def deletes(plan: Plan) -> list[actions.Delete]:
 
 def test_pods_are_looked_at_right_after_the_shutdown_is_stored():
     plan = decide(intent(), running_world(), CLOSES)
-    assert plan.look_again_in == timedelta(0)
+    assert plan.requeue_after == timedelta(0)
 
 
 def test_pods_are_evicted_and_asked_again_until_they_are_gone():
     plan = decide(intent(), draining_world(pod()), LATER)
     assert plan.actions == (actions.Evict((pod(),)),)
-    assert (plan.reason, plan.look_again_in) == ("Draining", None)
+    assert (plan.reason, plan.requeue_after) == ("Draining", None)
     assert "1 pod(s) left" in plan.message
 
 
 def test_pods_that_are_terminating_are_waited_for():
     plan = decide(intent(), draining_world(pod(leaving=True)), LATER)
-    assert (plan.actions, plan.look_again_in) == ((), None)
+    assert (plan.actions, plan.requeue_after) == ((), None)
     ends = "The Machine is deleted at 18:05:00 UTC all the same."
     assert plan.message == f"Draining Node node-7: 1 pod(s) left, terminating: apps/web. {ends}"
 
@@ -78,20 +78,20 @@ def test_some_of_the_pods_that_are_terminating_are_named_and_the_others_counted(
 
 def test_a_drain_is_looked_at_again_when_it_counts_as_blocked_and_when_its_time_is_up():
     third = CLOSES + GRACE / 3
-    assert decide(intent(), draining_world(pod()), CLOSES).look_again_at == third
-    assert decide(intent(), draining_world(pod()), third).look_again_at == CLOSES + GRACE
+    assert decide(intent(), draining_world(pod()), CLOSES).requeue_at == third
+    assert decide(intent(), draining_world(pod()), third).requeue_at == CLOSES + GRACE
 
 
 def test_a_refused_eviction_is_left_alone_until_its_pause_is_over():
     refused = pod(refusal=Refusal("The disruption budget keep needs 1 healthy pods", 7 * SECOND))
     plan = decide(intent(), draining_world(refused), LATER)
-    assert (plan.actions, plan.look_again_in) == ((), 7 * SECOND)
+    assert (plan.actions, plan.requeue_after) == ((), 7 * SECOND)
     assert "Held up by apps/web: The disruption budget keep" in explain(plan, Outcome())
 
 
 def test_pods_and_rules_that_nothing_tells_of_are_looked_at_again():
-    plan = decide(intent(), draining_world(pod(leaving=True), look_at_pods_in=20 * SECOND), LATER)
-    assert plan.look_again_in == 20 * SECOND
+    plan = decide(intent(), draining_world(pod(leaving=True), pods_requeue_after=20 * SECOND), LATER)
+    assert plan.requeue_after == 20 * SECOND
 
 
 def test_rules_that_cannot_be_read_are_named_and_the_machine_goes_at_its_time_all_the_same():
@@ -106,7 +106,7 @@ def test_on_a_node_whose_kubelet_does_not_report_pods_get_a_second_and_are_not_w
     lost = node(unschedulable=True, ready=False, unreachable=True)
     assert decide(intent(), draining_world(pod(), node=lost), LATER).actions == (actions.Evict((pod(),), 1),)
     going = pod(leaving=True, deleted_at=LATER + SECOND)
-    assert decide(intent(), draining_world(going, node=lost), LATER).look_again_at == LATER + 3 * SECOND
+    assert decide(intent(), draining_world(going, node=lost), LATER).requeue_at == LATER + 3 * SECOND
     assert deletes(decide(intent(), draining_world(going, node=lost), LATER + 3 * SECOND))
 
 
@@ -179,14 +179,14 @@ def test_the_node_of_another_host_is_not_cordoned_while_its_cluster_is_out_of_re
 def test_pods_that_could_not_be_listed_once_are_asked_for_again_soon():
     seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=UNLISTED, node=None)
     plan = decide(intent(), seen, LATER)
-    assert (plan.reason, plan.look_again_in) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+    assert (plan.reason, plan.requeue_after) == ("WorkloadClusterUnreachable", ASK_AGAIN)
 
 
 def test_a_node_whose_pods_could_not_be_listed_is_cordoned_but_never_taken_for_drained():
     seen = draining_world(workload=UNLISTED, node=node(), pods=None)
     waiting, over = decide(intent(), seen, LATER), decide(intent(), seen, CLOSES + GRACE)
-    assert (kinds(waiting), waiting.drain, waiting.look_again_at) == (["Cordon"], None, CLOSES + GRACE)
-    assert (waiting.reason, waiting.look_again_in) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+    assert (kinds(waiting), waiting.drain, waiting.requeue_at) == (["Cordon"], None, CLOSES + GRACE)
+    assert (waiting.reason, waiting.requeue_after) == ("WorkloadClusterUnreachable", ASK_AGAIN)
     assert [one.undrained for one in deletes(over)] == [True]
 
 
@@ -195,7 +195,7 @@ def test_an_unreachable_workload_cluster_is_waited_for_up_to_the_drain_timeout(w
     seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=workload, node=None)
     waiting = decide(intent(), seen, LATER)
     assert (waiting.reason, waiting.actions) == ("WorkloadClusterUnreachable", ())
-    assert (waiting.look_again_at, waiting.look_again_in) == (CLOSES + GRACE, None)
+    assert (waiting.requeue_at, waiting.requeue_after) == (CLOSES + GRACE, None)
     assert f"unreachable ({workload.message if workload else 'not connected yet'})" in waiting.message
     assert "deleted at 18:05:00 UTC" in waiting.message
     assert deletes(decide(intent(), seen, CLOSES + GRACE))
@@ -212,7 +212,7 @@ def test_the_shorter_of_grace_and_drain_timeout_ends_the_drain(grace, drain, end
     asked = intent(gracefulShutdownTimeout=grace, nodeDrainTimeout=drain)
     held = draining_world(pod())
     before, after = decide(asked, held, CLOSES + ends - SECOND / 2), decide(asked, held, CLOSES + ends)
-    assert (before.reason, before.look_again_at) == ("Draining", CLOSES + ends)
+    assert (before.reason, before.requeue_at) == ("Draining", CLOSES + ends)
     assert after.reason == "DrainTimedOut"
     assert "although not all pods have left in time" in after.message
     assert [delete.undrained for delete in deletes(after)] == [True]
@@ -270,7 +270,7 @@ def test_a_drain_that_timed_out_leaves_capi_one_second_and_the_rest_of_the_grace
         "nodeDeletionTimeoutSeconds": 10,
     }
     assert patches(plan) == [{"spec": {"deletion": bounded}}]
-    assert plan.look_again_at == CLOSES + GRACE
+    assert plan.requeue_at == CLOSES + GRACE
 
 
 @pytest.mark.parametrize("late", [timedelta(0), SECOND / 2, -SECOND / 2, timedelta(hours=9)])
@@ -278,7 +278,7 @@ def test_with_nothing_left_of_the_grace_capi_waits_for_neither_pods_nor_volumes(
     asked = intent(gracefulShutdownTimeout="5m", nodeDrainTimeout="4m")
     plan = decide(asked, draining_world(pod()), CLOSES + GRACE + late)
     assert patches(plan) == [EXCLUDE]
-    assert plan.look_again_at is None or plan.look_again_at > CLOSES + GRACE + late
+    assert plan.requeue_at is None or plan.requeue_at > CLOSES + GRACE + late
 
 
 def test_the_kill_switch_keeps_capi_from_draining():
@@ -304,13 +304,13 @@ def test_timeouts_that_are_right_already_are_not_written_again():
 
 def test_only_the_machine_is_deleted_and_the_rest_left_to_capi():
     plan = decide(intent(), leaving_world(), LATER)
-    assert (plan.actions, plan.reason, plan.look_again_at) == ((), "DeletingMachine", CLOSES + GRACE)
+    assert (plan.actions, plan.reason, plan.requeue_at) == ((), "DeletingMachine", CLOSES + GRACE)
 
 
 def test_capi_is_hurried_when_the_grace_is_up_also_on_a_machine_that_is_being_deleted():
     plan = decide(intent(), leaving_world(), CLOSES + GRACE)
     assert patches(plan) == [EXCLUDE]
-    assert plan.look_again_at != CLOSES + GRACE
+    assert plan.requeue_at != CLOSES + GRACE
 
 
 def test_capi_is_hurried_at_once_by_the_kill_switch():
@@ -325,7 +325,7 @@ def test_capi_is_hurried_only_once():
 def test_a_machine_that_somebody_else_deleted_gets_a_deadline_too():
     plan = decide(intent(), leaving_world(since=None), EVENING)
     assert plan.actions == (actions.RecordShutdown(EVENING),)
-    assert plan.look_again_at == EVENING + GRACE
+    assert plan.requeue_at == EVENING + GRACE
 
 
 def test_what_capi_waits_for_is_passed_on():

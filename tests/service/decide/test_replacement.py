@@ -128,7 +128,7 @@ def test_replacements_grow_rarer(count, minutes):
     early = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due - MINUTE)
     assert (early.phase, early.reason, early.actions) == (Phase.ERROR, "RemediationPaused", ())
     assert early.problem
-    assert early.look_again_at == due
+    assert early.requeue_at == due
     late = decide(intent(schedule={"hoursOfDay": ["0-23"]}), recent, due)
     assert late.actions[1] == actions.RecordRemediation(count + 1, due, UNWELL)
 
@@ -161,7 +161,7 @@ def test_while_the_next_replacement_is_not_due_the_machine_is_kept_as_it_should_
     seen = sick(**PAUSED).having(reclaim_agent=ReclaimAgent(commands=None))
     plan = decide(intent(**spec), seen, MORNING + MINUTE)
     assert (plan.phase, plan.reason, plan.problem) == (Phase.ERROR, "RemediationPaused", True)
-    assert kinds(plan) == ["Patch", "ApplyTaints", "EquipReclaim"]
+    assert kinds(plan) == ["Patch", "ApplyTaints", "InstallAgent"]
     assert plan.taints is not None
 
 

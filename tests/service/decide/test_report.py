@@ -7,10 +7,10 @@ from crds.status import MachinePhase, NodeReference, PastReclaim, Phase, Reclaim
 from service.decide import plan as actions
 from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.lifecycle import decide
-from service.decide.outcome import Blocker, Outcome, Trouble
+from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.report import premature, report
 from service.decide.taints import write_note
-from service.decide.world import Role, Workload
+from service.decide.world import Reachability, Role
 from tests.service.decide.builders import (
     CLOSES,
     CONNECTED,
@@ -59,7 +59,7 @@ def failing(kind: type, seen, of=None, now=MORNING, **fields) -> Outcome:
     """The plan failed at its first action of that class; what came before was done."""
     plan = decide(of or intent(), seen, now)
     index = next(i for i, action in enumerate(plan.actions) if isinstance(action, kind))
-    return Outcome(plan.actions[:index], Trouble(plan.actions[index], "Forbidden", "no"), **fields)
+    return Outcome(plan.actions[:index], Failure(plan.actions[index], "Forbidden", "no"), **fields)
 
 
 # The fields of the seeds
@@ -343,7 +343,7 @@ def test_blocking_pods_and_budgets_are_named():
 
 def test_a_message_has_a_limit():
     plan = decide(intent(), world(), MORNING)
-    endless = Outcome(trouble=Trouble(plan.actions[0], "Rejected", "x" * 5000))
+    endless = Outcome(trouble=Failure(plan.actions[0], "Rejected", "x" * 5000))
     assert len(reported(world(), outcome=endless).message) == 1024
 
 
@@ -370,7 +370,7 @@ def test_a_start_takes_nothing_back_that_is_only_not_seen_yet():
 
 def test_what_a_workload_cluster_answered_is_reported():
     assert not is_premature(running_world())
-    assert not is_premature(just_started(workload=Workload(reachable=False, reason="NoAnswer", message="away")))
+    assert not is_premature(just_started(workload=Reachability(reachable=False, reason="NoAnswer", message="away")))
 
 
 def test_what_changed_while_nobody_looked_is_reported_at_once():

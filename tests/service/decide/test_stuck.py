@@ -2,10 +2,10 @@ from datetime import UTC, datetime, timedelta
 
 from crds.status import Condition, ObjectReference, Phase, ScheduledMachineStatus
 from service.decide.report import stuck
-from service.decide.world import Failure
+from service.decide.world import Problem
 
 NOW = datetime(2026, 3, 6, 9, tzinfo=UTC)
-FORBIDDEN = Failure(reason="Forbidden", message="list remotemachines: not permitted")
+FORBIDDEN = Problem(reason="Forbidden", message="list remotemachines: not permitted")
 MACHINE = ObjectReference(api_version="cluster.x-k8s.io/v1beta2", kind="Machine", name="m", namespace="ns", uid="u")
 
 
@@ -33,7 +33,7 @@ def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> Non
         conditions=(Condition(type="Scheduled", **fine), Condition(type="Ready", **fine)),
     )
     first = stuck(before, FORBIDDEN, 3, NOW)
-    later = stuck(first, Failure(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1))
+    later = stuck(first, Problem(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1))
     for status, reason in ((first, "Forbidden"), (later, "Invalid")):
         told = {one.type: one for one in status.conditions}
         assert (told["Ready"].reason, told["Ready"].message) == (reason, status.message)

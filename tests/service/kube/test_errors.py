@@ -123,7 +123,7 @@ def test_the_wait_is_also_found_in_the_body():
 
 def test_causes_say_which_field_is_wrong():
     error = answered(422, "Invalid", causes=[{"reason": "FieldValueInvalid", "message": "bad", "field": "spec.x"}])
-    assert error.causes == (errors.Cause("FieldValueInvalid", "bad", "spec.x"),)
+    assert error.causes == (errors.StatusCause("FieldValueInvalid", "bad", "spec.x"),)
 
 
 def test_a_patch_meant_for_another_object_of_that_name_is_a_conflict():

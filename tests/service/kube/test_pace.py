@@ -3,7 +3,7 @@
 import asyncio
 
 from service.kube import pace
-from service.kube.pace import ALL_UNITS_PER_SECOND, BURST_UNITS, UNITS_PER_SECOND, Limited, Pace, Throttle, units
+from service.kube.pace import ALL_UNITS_PER_SECOND, BURST_UNITS, UNITS_PER_SECOND, Limited, Pace, WatchThrottle, units
 
 
 class Time:
@@ -19,7 +19,7 @@ class Time:
         self.now += seconds
 
     def throttle(self):
-        return Throttle(monotonic=self.monotonic, sleep=self.sleep)
+        return WatchThrottle(monotonic=self.monotonic, sleep=self.sleep)
 
 
 async def test_a_cluster_that_says_little_is_never_slowed_down():

@@ -17,7 +17,7 @@ from service.kube.credentials import Token, TokenFile
 from service.kube.errors import Disconnected, Invalid, Rejected, TooManyRequests, Unauthorized, Unavailable, Untrusted
 from service.kube.resource import CONFIG_MAPS
 from service.kube.transport import Limits
-from service.sharding import LeaseTimes
+from service.sharding.leases import LeaseTimes
 from tests.service.kube.answering import answering, status
 from tests.waiting import until
 

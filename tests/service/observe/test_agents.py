@@ -5,7 +5,7 @@ import pytest
 from crds import names
 from service.decide.world import ReclaimAgent
 from service.kube.errors import Forbidden, NotFound, Unavailable
-from service.observe.agents import LOOK_AGAIN, AgentSight, config_name
+from service.observe.agents import LOOK_AGAIN, AgentObserver, config_name
 from service.runtime.key import Key
 from tests.service.decide.builders import node
 
@@ -46,7 +46,7 @@ class Cluster:
 class Scene:
     def __init__(self):
         self.cluster, self.woken, self._version = Cluster(), [], 0
-        self.sight = AgentSight(lambda cluster, node: self.woken.append((cluster, node)))
+        self.sight = AgentObserver(lambda cluster, node: self.woken.append((cluster, node)))
 
     async def look(self, **fields) -> ReclaimAgent:
         return await self.sight.look(self.cluster, node(**{"labels": LABELLED, **fields}))
@@ -142,7 +142,7 @@ async def test_a_cluster_that_shows_nothing_says_so_and_is_looked_at_again(scene
     if silent:
         scene.cluster.watched.clear()
     agent = await scene.look()
-    assert (agent.problem.reason, agent.installed, agent.look_again_in) == ("AgentNotSeen", False, LOOK_AGAIN)
+    assert (agent.problem.reason, agent.installed, agent.requeue_after) == ("AgentNotSeen", False, LOOK_AGAIN)
 
 
 async def test_whoever_is_concerned_is_woken(scene):

@@ -10,7 +10,7 @@ from service.kube.client import Page
 from service.kube.errors import Unavailable
 from service.kube.resource import PODS, Resource
 from service.observe import drains
-from service.observe.drains import OWN_WATCHES, DrainSight
+from service.observe.drains import OWN_WATCHES, DrainObserver
 from service.observe.watches import _namespace_terms, _slim_drain_rule
 from service.runtime.informer import Informer
 from service.runtime.key import Key
@@ -55,7 +55,7 @@ class Scene:
     def __init__(self):
         self.connection, self.woken, self.version = Connection(), [], 10
         self.places = {(CLUSTER, "node-7"): {KEY}}
-        self.sight = DrainSight(ManualClock(MORNING), self.woken.append, lambda *place: self.places.get(place, ()))
+        self.sight = DrainObserver(ManualClock(MORNING), self.woken.append, lambda *place: self.places.get(place, ()))
         self.rules = None
 
     async def look(self, key=KEY, node="node-7"):
@@ -106,7 +106,7 @@ async def test_the_pods_of_a_node_are_watched_while_it_is_drained_and_no_longer(
     scene.put("b")
     scene.put("a")
     world = await scene.look()
-    assert (named(world), world.look_at_pods_in) == (["a", "b"], None)
+    assert (named(world), world.pods_requeue_after) == (["a", "b"], None)
     assert scene.connection.listed == []
     scene.sight.over(KEY)
     assert scene.connection.watched == {}
@@ -148,7 +148,7 @@ async def test_pods_that_cannot_be_watched_are_listed_ever_less_often(scene):
     worlds = [await scene.look() for _ in range(6)]
     assert scene.connection.listed == ["spec.nodeName=node-7"] * 6
     assert {tuple(named(world)) for world in worlds} == {("web",)}
-    pauses = [world.look_at_pods_in.total_seconds() for world in worlds]
+    pauses = [world.pods_requeue_after.total_seconds() for world in worlds]
     for pause, full in zip(pauses, (5, 10, 20, 40, 60, 60), strict=True):
         assert 0.8 * full <= pause <= full
 
@@ -177,7 +177,7 @@ async def test_a_worker_does_not_wait_for_the_list_of_all_pods(scene, monkeypatc
     scene.connection.watch = unsynced
     scene.connection.pods = [pod("web", "node-7")]
     world = await scene.look()
-    assert (named(world), world.look_at_pods_in is None) == (["web"], False)
+    assert (named(world), world.pods_requeue_after is None) == (["web"], False)
 
 
 async def test_the_time_of_a_deletion_is_the_clocks(scene):
@@ -266,7 +266,7 @@ async def test_rules_that_cannot_be_listed_are_a_problem_and_looked_for_again(sc
     reflector.error = Unavailable("forbidden")
     world = await scene.look()
     assert "MachineDrainRules cannot be listed: forbidden" in world.drain_rules.problem
-    assert world.look_at_pods_in == timedelta(seconds=5)
+    assert world.pods_requeue_after == timedelta(seconds=5)
 
 
 async def test_a_giant_rule_is_a_problem_of_its_own_namespace_only(scene):

@@ -15,7 +15,7 @@ from service.decide.world import Contract, Role
 from service.kube.errors import Forbidden, NotFound, Unavailable, from_response
 from service.kube.resource import Resource
 from service.observe.observer import Observer
-from service.observe.watches import Capi, NotListedError
+from service.observe.watches import CapiInformers, NotListedError
 from service.runtime.key import Key
 from tests.service.decide import builders
 from tests.service.decide.builders import CLUSTER_UID, EVENING, MORNING, PROVIDER_ID, UID
@@ -72,7 +72,7 @@ class Scene:
             "metadata": {**raw["metadata"], **metadata},
             "status": builders.running_status(**refs).to_json(),
         }
-        self.capi = Capi(Contract.V1BETA2, Cache(MACHINES, child(Role.MACHINE)), Cache(CLUSTERS, CLUSTER))
+        self.capi = CapiInformers(Contract.V1BETA2, Cache(MACHINES, child(Role.MACHINE)), Cache(CLUSTERS, CLUSTER))
         self.kinds = {}
         for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE):
             made = child(role)

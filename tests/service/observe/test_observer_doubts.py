@@ -13,17 +13,17 @@ from service.clock import ManualClock
 from service.decide import manifests
 from service.decide.drain import PODS_NOT_LISTED
 from service.decide.world import Contract, Role, World
-from service.decide.world import Workload as State
+from service.decide.world import Reachability as State
 from service.kube.client import Page
-from service.kube.connection import slim_node
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
 from service.observe import drains
 from service.observe.observer import Observer
-from service.observe.watches import Capi
+from service.observe.watches import CapiInformers
 from service.runtime.cache import Cache as RealCache
 from service.runtime.defects import Defect
 from service.runtime.key import Key
+from service.workload.connection import slim_node
 from tests.service.decide import builders
 from tests.service.decide.builders import MORNING
 
@@ -127,7 +127,7 @@ async def seen(
     subject = builders.stored(builders.raw_spec()) | {"status": status or {}}
     subject["metadata"] = {**subject["metadata"], "resourceVersion": "3", "finalizers": [names.FINALIZER]}
     watches: Any = SimpleNamespace(
-        capi=Capi(Contract.V1BETA2, caches[Role.MACHINE], clusters),  # type: ignore[arg-type]
+        capi=CapiInformers(Contract.V1BETA2, caches[Role.MACHINE], clusters),  # type: ignore[arg-type]
         scheduled=Cache(subject, subject),
         kind=kind,
     )

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from service.observe.refusals import MOST_WOKEN, Refusals, slim_budget
-from service.runtime.cache import Change, Happening
+from service.runtime.cache import Change, EventType
 from service.runtime.key import Key
 from tests.service.decide.builders import pod
 
@@ -30,11 +30,11 @@ def scene():
     return Scene()
 
 
-def budget(allowed=1, app="web", namespace="apps", happening=Happening.CHANGED, selector=...):
+def budget(allowed=1, app="web", namespace="apps", type_=EventType.CHANGED, selector=...):
     metadata = {"name": "budget", "namespace": namespace, "uid": "b", "resourceVersion": "1"}
     selector = {"matchLabels": {"app": app}} if selector is ... else selector
     raw = {"metadata": metadata, "spec": {"selector": selector}, "status": {"disruptionsAllowed": allowed}}
-    return Change(happening, Key(namespace, "budget"), slim_budget(raw), 1)
+    return Change(type_, Key(namespace, "budget"), slim_budget(raw), 1)
 
 
 def test_a_refused_eviction_is_asked_for_ever_less_often(scene):
@@ -75,7 +75,7 @@ def test_a_drain_that_is_over_leaves_nothing_behind(scene):
     [
         (budget(), True),
         (budget(allowed=0), False),
-        (budget(allowed=0, happening=Happening.DELETED), True),
+        (budget(allowed=0, type_=EventType.DELETED), True),
         (budget(app="db"), False),
         (budget(namespace="other"), False),
         (budget(selector={}), True),

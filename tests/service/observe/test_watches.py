@@ -8,12 +8,12 @@ import pytest
 
 from service.decide.world import Contract
 from service.kube.client import Client
-from service.kube.discovery import Capi as Found
+from service.kube.discovery import CapiResources as Found
 from service.kube.errors import Forbidden, NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe import watches as module
 from service.observe.watches import Hooks, NotListedError, Watches
-from service.runtime.cache import Change, Happening
+from service.runtime.cache import Change, EventType
 from service.runtime.key import Key
 from tests.waiting import until
 
@@ -256,7 +256,7 @@ async def test_a_kind_of_which_an_object_of_ours_is_left_stays_watched():
 
 async def test_a_kind_whose_definition_is_deleted_is_not_watched_and_those_who_used_it_look_again():
     ending = Ending(Key("team", "desk-infra"))
-    gone = Change(Happening.DELETED, Key("", GADGETS.label), {}, 1)
+    gone = Change(EventType.DELETED, Key("", GADGETS.label), {}, 1)
     ending.watches._definition_changed(gone)
     assert await ending.is_over()
     assert ending.woken == [Key("team", "desk-infra")]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.kube.errors import Unavailable, Unreadable
-from service.runtime.cache import REMEMBER_SECONDS, UNTOLD, Cache, Happening
+from service.runtime.cache import REMEMBER_SECONDS, UNTOLD, Cache, EventType
 from service.runtime.defects import Defect
 from service.runtime.key import Key
 
@@ -31,14 +31,14 @@ def heard(cache):
 
 
 def happenings(changes):
-    return [change.happening for change in changes]
+    return [change.type for change in changes]
 
 
 def test_an_object_is_added_changed_and_deleted(cache, heard):
     cache.upsert(thing(1))
     cache.upsert(thing(2, phase="new"))
     cache.remove(thing(3))
-    assert happenings(heard) == [Happening.ADDED, Happening.CHANGED, Happening.DELETED]
+    assert happenings(heard) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
     assert cache.get(KEY) is None
 
 
@@ -83,7 +83,7 @@ def test_what_others_wrote_just_before_us_is_told_although_our_answer_was_quicke
     cache.absorb(thing(5, theirs=True, ours=True))
     cache.upsert(thing(4, theirs=True))
     cache.upsert(thing(5, theirs=True, ours=True))
-    assert [(change.happening, change.version) for change in heard[1:]] == [(Happening.CHANGED, 4)]
+    assert [(change.type, change.version) for change in heard[1:]] == [(EventType.CHANGED, 4)]
     assert heard[1].object == thing(5, theirs=True, ours=True)
     assert cache._ahead == {}
 
@@ -113,7 +113,7 @@ def test_nothing_is_remembered_of_writes_to_what_is_gone(cache):
 def test_that_an_object_is_missing_is_never_taken_for_the_echo_of_our_last_write(cache, heard):
     cache.absorb(thing(5))
     cache.keep_only(set(), listed_at=9)
-    assert [(change.happening, change.version) for change in heard] == [(Happening.DELETED, UNTOLD)]
+    assert [(change.type, change.version) for change in heard] == [(EventType.DELETED, UNTOLD)]
 
 
 def test_versions_are_compared_as_numbers(cache):
@@ -140,7 +140,7 @@ def test_an_object_that_lost_its_label_and_got_it_back_is_followed_again(cache, 
     cache.remove(thing(7))  # what a watch by labels says when the label is gone
     assert cache.upsert(thing(8))
     cache.remove(thing(9))
-    assert happenings(heard) == [Happening.ADDED, Happening.DELETED, Happening.ADDED, Happening.DELETED]
+    assert happenings(heard) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
 
 
 def test_a_deletion_held_by_finalizers_is_a_change(cache):
@@ -161,13 +161,13 @@ def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, hear
     cache.absorb(thing(5, uid="u2"))
     cache.remove(thing(4, uid="u1"))
     assert cache.uid(KEY) == "u2"
-    assert happenings(heard) == [Happening.ADDED]
+    assert happenings(heard) == [EventType.ADDED]
 
 
 def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, heard):
     cache.upsert(thing(1))
     cache.upsert(thing(9, uid="u2"))
-    assert happenings(heard) == [Happening.ADDED, Happening.DELETED, Happening.ADDED]
+    assert happenings(heard) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
     assert heard[1].object["metadata"]["uid"] == "u1"
 
 
@@ -176,7 +176,7 @@ def test_what_a_list_no_longer_has_is_deleted(cache, heard):
     cache.upsert(thing(2, name="y", uid="u2"))
     cache.keep_only({Key("a", "y")}, listed_at=9)
     assert list(cache) == [Key("a", "y")]
-    assert heard[-1].happening is Happening.DELETED
+    assert heard[-1].type is EventType.DELETED
 
 
 def test_what_we_created_after_a_list_was_made_is_kept(cache):
@@ -337,13 +337,13 @@ def test_an_object_that_became_unreadable_is_neither_there_nor_gone(cache, heard
     cache.skip(thing(9), Defect.TOO_LARGE, "too large")
     assert (cache.get(KEY), cache.version(KEY), cache.unreadable(KEY)) == (None, None, "too large")
     assert KEY in cache
-    assert happenings(heard) == [Happening.ADDED, Happening.CHANGED], "who relies on it looks again, once"
+    assert happenings(heard) == [EventType.ADDED, EventType.CHANGED], "who relies on it looks again, once"
     assert marks == [("x", "TooLarge")]
     cache.absorb(thing(8))
     assert cache.get(KEY) is None, "that is from before"
     cache.upsert(thing(10))
     assert (cache.get(KEY), cache.unreadable(KEY)) == (thing(10), None)
-    assert happenings(heard)[2:] == [Happening.CHANGED], "also if nothing in it differs from what was known"
+    assert happenings(heard)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
 
 
 def test_an_answer_that_was_quicker_than_the_watch_is_not_hidden_by_an_unreadable_event(cache):
@@ -357,7 +357,7 @@ def test_an_unreadable_object_that_goes_is_gone_and_so_is_its_mark(cache, heard)
     cache.skip(thing(8), Defect.MALFORMED, "no uid")
     cache.remove(thing(9))
     assert (KEY in cache, cache.unreadable(KEY)) == (False, None)
-    assert happenings(heard)[-1] == Happening.DELETED
+    assert happenings(heard)[-1] == EventType.DELETED
     cache.skip(thing(10, name="never known"), Defect.MALFORMED, "no uid")
     cache.keep_only(set(), 11)
     assert cache.unreadable(Key("a", "never known")) is None

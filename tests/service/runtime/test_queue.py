@@ -10,7 +10,7 @@ import uvloop
 from service.clock import ManualClock, SimulatedClock, SystemClock
 from service.runtime.backoff import Backoff, Failures
 from service.runtime.key import Key
-from service.runtime.queue import LONG_AGO, Queue, QueueClosed
+from service.runtime.queue import URGENT, Queue, QueueClosed
 
 NINE = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -125,9 +125,9 @@ def test_an_emergency_goes_before_a_crowd_that_has_waited_for_minutes(queue, clo
     for n in range(100):
         queue.add(key(f"x{n}"), due=NINE, priority=255)
     clock.advance(timedelta(minutes=5))
-    queue.add(key("x99"), due=LONG_AGO)
+    queue.add(key("x99"), due=URGENT)
     assert queue.take() == key("x99")
-    queue.add(key("x99"), due=LONG_AGO)
+    queue.add(key("x99"), due=URGENT)
     queue.done(key("x99"))
     assert queue.take() == key("x99"), "and so does what is left to do about it"
 

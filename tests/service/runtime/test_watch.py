@@ -7,7 +7,7 @@ import pytest
 
 from service.kube.client import Page
 from service.kube.decode import WatchEvent
-from service.kube.errors import Cause, Expired, Forbidden, NotFound, Unavailable
+from service.kube.errors import Expired, Forbidden, NotFound, StatusCause, Unavailable
 from service.runtime import watch
 from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache
@@ -123,7 +123,7 @@ async def test_bookmarks_move_the_point_to_resume_from():
     "loss",
     [
         Expired("too old"),
-        Unavailable("too large", causes=(Cause("ResourceVersionTooLarge", "", ""),)),
+        Unavailable("too large", causes=(StatusCause("ResourceVersionTooLarge", "", ""),)),
         NotFound("no such kind"),
     ],
 )
@@ -131,7 +131,7 @@ async def test_a_point_the_server_does_not_know_means_a_new_list_and_no_deletion
     script = Script(lists=[page(5, "x", "y"), page(20, "y", "z")], watches=[[loss]])
     reflector, cache = reflect(script)
     deleted = []
-    cache.listen(lambda change: deleted.append((change.happening, change.key.name)))
+    cache.listen(lambda change: deleted.append((change.type, change.key.name)))
     async with running(reflector.run()):
         await until(lambda: names(cache) == ["y", "z"])
     assert ("DELETED", "x") in deleted
@@ -143,7 +143,7 @@ async def test_a_deletion_and_recreation_during_an_outage_shows_as_both():
     script = Script(lists=[page(5, "x"), second], watches=[[Expired("too old")]])
     reflector, cache = reflect(script)
     heard = []
-    cache.listen(lambda change: heard.append(str(change.happening)))
+    cache.listen(lambda change: heard.append(str(change.type)))
     async with running(reflector.run()):
         await until(lambda: cache.uid(Key("a", "x")) == "another")
     assert heard == ["ADDED", "DELETED", "ADDED"]
@@ -158,7 +158,7 @@ async def test_a_list_that_breaks_off_in_the_middle_deletes_nothing():
     heard = []
     async with running(reflector.run()):
         await until(reflector.synced.is_set)
-        cache.listen(lambda change: heard.append(str(change.happening)))
+        cache.listen(lambda change: heard.append(str(change.type)))
         await until(lambda: script.followed == ["5", "21"])
     assert "DELETED" not in heard
     assert names(cache) == ["x", "y"]
@@ -322,7 +322,7 @@ async def test_a_list_with_an_unreadable_item_yields_the_others_and_deletes_noth
     script = Script(lists=[page(5, "x", "y", "z"), second, third], watches=[[Expired("too old")]])
     reflector, cache = reflect(script)
     heard = []
-    cache.listen(lambda change: heard.append(str(change.happening)))
+    cache.listen(lambda change: heard.append(str(change.type)))
     async with running(reflector.run()):
         await until(lambda: script.followed == ["5", "20"])
     assert "DELETED" not in heard

@@ -1,0 +1,71 @@
+"""What a failed action means to a user: a reason to compare and a sentence that says what to do."""
+
+from datetime import timedelta
+from typing import Final
+
+from service.decide.outcome import Failure
+from service.decide.plan import Action, Create
+from service.kube.errors import (
+    NAMESPACE_TERMINATING,
+    AlreadyExists,
+    Denied,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    QuotaExceeded,
+    Rejected,
+    Unauthorized,
+)
+from service.workload.clusters import WorkloadUnreachable
+
+
+def failure_from(action: Action, error: KubeError) -> Failure:
+    """The trouble that an error of an action amounts to."""
+    after = error.retry_after
+    return Failure(
+        action=action,
+        reason=_reason(action, error),
+        message=_sentence(action, error),
+        retry_after=timedelta(seconds=after) if after else None,
+    )
+
+
+_ON_CREATION: Final = {
+    AlreadyExists: "ForeignObject",
+    NotFound: "ProviderNotFound",
+    Invalid: "ProviderRejected",
+    Denied: "ProviderRejected",
+    QuotaExceeded: "QuotaExceeded",
+}
+_ALWAYS: Final = {
+    WorkloadUnreachable: "WorkloadClusterUnreachable",
+    Forbidden: "Forbidden",
+    Rejected: "Rejected",
+    Unauthorized: "Unauthorized",
+    KubeError: "APIUnavailable",
+}
+"""The first class that fits names the reason."""
+
+
+def _reason(action: Action, error: KubeError) -> str:
+    if error.namespace_terminating:
+        return NAMESPACE_TERMINATING
+    known = {**_ON_CREATION, **_ALWAYS} if isinstance(action, Create) else _ALWAYS
+    return next(reason for kind, reason in known.items() if isinstance(error, kind))
+
+
+def _sentence(action: Action, error: KubeError) -> str:
+    text = error.message
+    if not isinstance(action, Create):
+        return text
+    what = f"{action.manifest['kind']} {action.manifest['metadata']['name']}"
+    if error.namespace_terminating:
+        return f"Cannot create {what}: its namespace is being deleted."
+    match error:
+        case AlreadyExists():
+            return f"{what} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
+        case NotFound():
+            return f"Cannot create {what}: is the provider for {action.manifest['apiVersion']} installed? {text}"
+        case _:
+            return f"Cannot create {what}: {text}"

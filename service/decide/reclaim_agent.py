@@ -1,0 +1,57 @@
+"""What the reclaim agent needs in the workload cluster: a label on the Node that brings it there, and its ConfigMap.
+
+The label is set first and taken off last, so a Node without it has no ConfigMap of ours.
+"""
+
+from typing import Final
+
+from crds import names
+from service.decide.intent import Intent
+from service.decide.phases import node_is_ours
+from service.decide.plan import Action, InstallAgent, RemoveAgent
+from service.decide.world import Node, World
+
+NAMESPACE_MISSING: Final = "AgentNamespaceMissing"
+DAEMON_SET_MISSING: Final = "AgentDaemonSetMissing"
+NOT_INSTALLED: Final = (NAMESPACE_MISSING, DAEMON_SET_MISSING)
+"""Reasons of ReclaimAgentReady that somebody must do something about."""
+
+
+def equipment(intent: Intent, world: World) -> tuple[Action, ...]:
+    """What to change about the agent on our Node; a reclaim under way sees to that itself."""
+    node, machine = world.node, world.our_machine
+    if node is None or machine is None or not node_is_ours(world) or world.status.reclaim is not None:
+        return ()
+    if machine.leaving:
+        return strip(node)
+    if intent.spec is None:
+        return ()
+    commands = intent.spec.kill_if_commands
+    return _equip(node, commands, world) if commands else strip(node)
+
+
+def wanted(intent: Intent, world: World) -> tuple[str, ...]:
+    """The commands that the agent on our Node should look for; none if there should be no agent."""
+    machine = world.our_machine
+    if intent.spec is None or machine is None or machine.leaving or not node_is_ours(world):
+        return ()
+    return intent.spec.kill_if_commands
+
+
+def strip(node: Node) -> tuple[Action, ...]:
+    """Take the agent off a Node, if it is on it."""
+    return (RemoveAgent(node=node.name, uid=node.uid),) if names.LABEL_RECLAIM_AGENT in node.labels else ()
+
+
+def is_labelled(node: Node) -> bool:
+    """Whether the agent's DaemonSet picks the Node."""
+    return node.labels.get(names.LABEL_RECLAIM_AGENT) == names.RECLAIM_AGENT_ENABLED
+
+
+def _equip(node: Node, commands: tuple[str, ...], world: World) -> tuple[Action, ...]:
+    agent = world.reclaim_agent
+    if agent is None or not agent.installed:
+        return ()
+    if is_labelled(node) and agent.commands == commands:
+        return ()
+    return (InstallAgent(node=node.name, uid=node.uid, commands=commands),)

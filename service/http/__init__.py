@@ -1,0 +1,1 @@
+"""What the process serves over HTTP: health, metrics and admission webhooks, with their certificates."""

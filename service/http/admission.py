@@ -1,0 +1,91 @@
+"""The webhooks as part of the process: their server and whatever keeps its certificate fresh."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from certs.bundle import Policy
+from certs.rotation import AuthorityWatch, FileWatch, Rotation
+from certs.tls import AuthorityFile, CertificateFiles, ServingContext
+from service import metrics
+from service.http.certificates import CertificateLocation, KubeStore
+from service.http.health import Check
+from service.http.servers import BoundServer
+from service.kube.client import Client
+from service.settings import Settings
+from webhooks.routes import create_app
+from webhooks.verdict import Gate
+
+Work = Callable[[], Awaitable[None]]
+
+
+class Admission:
+    """The server of the webhooks, its TLS context and the loops that feed it."""
+
+    def __init__(self, settings: Settings, client: Client, listener: socket.socket, gate: Gate) -> None:
+        authorities = settings.webhook_client_ca_file
+        self.serving = ServingContext(verify_clients=authorities is not None)
+        app = create_app(gate, metrics.AdmissionRecorder())
+        metrics.instrument(app)
+        self.endpoint = BoundServer("webhooks", app, listener, self.serving.live)
+        self.loops, self._loaded = _certificates(settings, client, self.serving)
+        self._clients = AuthorityWatch(AuthorityFile(authorities), self.serving) if authorities else None
+        if self._clients:
+            self.loops["client CA"] = self._clients.run
+        metrics.CERTIFICATE_EXPIRY.set_function(self._expiry)
+
+    @property
+    def checks(self) -> dict[str, Check]:
+        """What readiness depends on."""
+        return {"certificate": self._certificate, "webhooks": self._listening}
+
+    async def serve(self) -> None:
+        """Listens as soon as there is a certificate to present."""
+        await self._loaded.wait()
+        if self._clients:
+            await self._clients.loaded.wait()
+        await self.endpoint.serve()
+
+    def _certificate(self) -> str | None:
+        if self._clients and not self._clients.loaded.is_set():
+            return "there is no CA to verify callers of the webhooks with"
+        return None if self.serving.valid(now()) else "there is no valid certificate to serve"
+
+    def _listening(self) -> str | None:
+        return None if self.endpoint.listening else "the webhooks are not listening"
+
+    def _expiry(self) -> float:
+        return self.serving.expires.timestamp() if self.serving.expires else 0.0
+
+
+def _certificates(settings: Settings, client: Client, serving: ServingContext) -> tuple[dict[str, Work], asyncio.Event]:
+    if settings.certificate_file and settings.key_file and settings.certificates == "files":
+        files = FileWatch(CertificateFiles(settings.certificate_file, settings.key_file), serving)
+        return {"certificate files": files.run}, files.loaded
+    store = KubeStore(client, place(settings))
+    rotation = Rotation(store, serving, settings.certificate_names, now, policy(settings))
+    return {"certificates": rotation.run, "certificate watch": store.watch}, rotation.loaded
+
+
+def place(settings: Settings) -> CertificateLocation:
+    """Where the self-managed certificates are kept."""
+    return CertificateLocation(
+        namespace=settings.namespace,
+        secret=settings.certificate_secret,
+        validating=settings.validating_configuration,
+        mutating=settings.mutating_configuration,
+    )
+
+
+def policy(settings: Settings) -> Policy:
+    """How certificates are renewed."""
+    return Policy(
+        settle=timedelta(seconds=settings.authority_settle_seconds),
+        retire=timedelta(seconds=settings.authority_retire_seconds),
+    )
+
+
+def now() -> datetime:
+    """Real time: certificates do not follow the simulated clock."""
+    return datetime.now(UTC)

@@ -1,0 +1,197 @@
+"""Where the certificate loop keeps its things: a Secret and the two webhook configurations, on the API server."""
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from certs.bundle import (
+    CA_CERTIFICATE,
+    CA_KEY,
+    LEAF_CERTIFICATE,
+    LEAF_KEY,
+    NEXT_CERTIFICATE,
+    NEXT_KEY,
+    OLD_CERTIFICATE,
+    PUBLISHED_AT,
+    SWITCHED_AT,
+    Bundle,
+    RotationRequest,
+    UnreadableBundleError,
+    decode,
+)
+from certs.rotation import LostRaceError, Published, Snapshot, StoreUnavailableError
+from crds import names
+from service.kube.client import Client, PatchKind
+from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from service.kube.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from service.runtime.cache import Cache
+from service.runtime.watch import Objects, Reflector
+
+KEYS: Final = (
+    CA_CERTIFICATE,
+    CA_KEY,
+    LEAF_CERTIFICATE,
+    LEAF_KEY,
+    NEXT_CERTIFICATE,
+    NEXT_KEY,
+    PUBLISHED_AT,
+    OLD_CERTIFICATE,
+    SWITCHED_AT,
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateLocation:
+    """What the Secret and the configurations are called."""
+
+    namespace: str
+    secret: str
+    validating: str
+    mutating: str
+
+    @property
+    def configurations(self) -> tuple[tuple[Resource, str], ...]:
+        """The configurations, by kind and name."""
+        return (MUTATING_WEBHOOKS, self.mutating), (VALIDATING_WEBHOOKS, self.validating)
+
+
+@dataclass(slots=True)
+class KubeStore:
+    """The `certs.rotation.Store` of a cluster; `watch` must run beside it for `changed` to notice anything."""
+
+    client: Client
+    place: CertificateLocation
+    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def read(self) -> Snapshot:
+        """The configurations, then the bundle."""
+        self._bell.clear()
+        with _translated():
+            found = [await self._configuration(resource, name) for resource, name in self.place.configurations]
+            secret = await self._secret()
+        published = tuple(each for each in found if each is not None)
+        if secret is None:
+            return Snapshot(bundle=None, version=None, configurations=published)
+        return Snapshot(
+            bundle=_bundle(secret),
+            version=secret["metadata"]["resourceVersion"],
+            configurations=published,
+            requested=_requested(secret),
+        )
+
+    async def save(self, bundle: Bundle, version: str | None) -> None:
+        """Creates the Secret, or changes it over `version`; a request for rotation is answered by that."""
+        parts = bundle.encoded()
+        data = {key: b64encode(parts[key]).decode("ascii") if key in parts else None for key in KEYS}
+        with _translated():
+            if version is None:
+                await self._create({key: value for key, value in data.items() if value is not None})
+                return
+            metadata = {"resourceVersion": version, "annotations": {names.ANNOTATION_ROTATE: None}}
+            body = {"metadata": metadata, "data": data}
+            with _vanishing():
+                await self.client.patch(SECRETS, self.place.secret, body, namespace=self.place.namespace)
+
+    async def publish(self, trusted: bytes, configurations: tuple[Published, ...]) -> None:
+        """Puts the caBundle into every webhook of these configurations, each over the version given."""
+        value = b64encode(trusted).decode("ascii")
+        resources = {_label(resource, name): (resource, name) for resource, name in self.place.configurations}
+        for published in configurations:
+            resource, name = resources[published.name]
+            patch = [_add("/metadata/resourceVersion", published.version)]
+            patch += [_add(f"/webhooks/{n}/clientConfig/caBundle", value) for n in range(len(published.trusted))]
+            with _translated(), _vanishing():
+                await self.client.patch(resource, name, patch, kind=PatchKind.JSON)
+
+    async def changed(self) -> None:
+        """Returns once something was heard since the last `read`."""
+        await self._bell.wait()
+
+    async def watch(self) -> None:
+        """Never returns; listens to the Secret and the configurations, and keeps nothing of them."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reflector(SECRETS, self.place.secret, self.place.namespace).run())
+            for resource, name in self.place.configurations:
+                group.create_task(self._reflector(resource, name).run())
+
+    def _reflector(self, resource: Resource, name: str, namespace: str | None = None) -> Reflector:
+        cache = Cache(slim=lambda raw: {"metadata": raw["metadata"]})
+        cache.listen(lambda _change: self._bell.set())
+        source = Objects(self.client, resource, namespace=namespace, fields=f"metadata.name={name}")
+        return Reflector(source, cache)
+
+    async def _configuration(self, resource: Resource, name: str) -> Published | None:
+        try:
+            raw = await self.client.get(resource, name)
+        except NotFound:
+            return None
+        bundles = (webhook["clientConfig"].get("caBundle") or "" for webhook in raw.get("webhooks") or ())
+        return Published(
+            name=_label(resource, name),
+            version=raw["metadata"]["resourceVersion"],
+            trusted=tuple(b64decode(encoded) for encoded in bundles),
+        )
+
+    async def _secret(self) -> dict[str, Any] | None:
+        try:
+            return await self.client.get(SECRETS, self.place.secret, namespace=self.place.namespace)
+        except NotFound:
+            return None
+
+    async def _create(self, data: dict[str, str]) -> None:
+        labels = {names.LABEL_MANAGED_BY: names.MANAGED_BY}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": self.place.secret, "namespace": self.place.namespace, "labels": labels},
+            "type": "kubernetes.io/tls",
+            "data": data,
+        }
+        await self.client.create(SECRETS, body, namespace=self.place.namespace)
+
+
+def _bundle(secret: dict[str, Any]) -> Bundle | None:
+    try:
+        return decode({key: b64decode(value) for key, value in (secret.get("data") or {}).items()})
+    except UnreadableBundleError as error:
+        log.warning("certificates: the Secret is unusable and will be replaced", error=str(error))
+        return None
+
+
+def _requested(secret: dict[str, Any]) -> RotationRequest | None:
+    asked = (secret["metadata"].get("annotations") or {}).get(names.ANNOTATION_ROTATE)
+    return RotationRequest(asked) if asked in set(RotationRequest) else None
+
+
+def _label(resource: Resource, name: str) -> str:
+    return f"{resource.plural}/{name}"
+
+
+def _add(path: str, value: str) -> dict[str, str]:
+    return {"op": "add", "path": path, "value": value}
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (Conflict, AlreadyExists):
+        raise LostRaceError from None
+    except KubeError as error:
+        raise StoreUnavailableError(error.message) from error
+
+
+@contextmanager
+def _vanishing() -> Iterator[None]:
+    # Deleted between our reading and writing it: as good as a lost race.
+    try:
+        yield
+    except NotFound:
+        raise LostRaceError from None

@@ -1,0 +1,87 @@
+"""Ends the process if it was stopped between the check of a lease and the write which that check allowed.
+
+No check in a process can exclude that: a stopped process does not know that it was stopped. So the kernel watches: a
+signal that came due meanwhile is delivered before the process runs one more instruction.
+"""
+
+import asyncio
+import ctypes
+import math
+import os
+import signal
+import threading
+import time
+from collections import deque
+from typing import Final
+
+EXIT_CODE: Final = int(signal.SIGALRM)
+"""How the process ends: with the number of the signal."""
+
+_ABSOLUTE: Final = 1
+_TO_THREAD: Final = 4
+_EVENT_BYTES: Final = 64
+_NEVER: Final = 0.0
+
+
+class _TimeSpec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _TimerSpec(ctypes.Structure):
+    _fields_ = (("interval", _TimeSpec), ("value", _TimeSpec))
+
+
+class _SignalEvent(ctypes.Structure):
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("number", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("thread", ctypes.c_int),
+        ("padding", ctypes.c_byte * _EVENT_BYTES),
+    )
+
+
+class Watchdog:
+    """A timer of the kernel, on the clock that goes on while the machine is suspended. Belongs to the loop's thread."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._timer = ctypes.c_void_p()
+        self._armed = math.inf
+        self._watched: deque[float] = deque()
+        # A handler, though the default would end us too: process 1 of a container is spared the default. And one in C,
+        # as Python's own would only take note of the signal.
+        self._libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+        self._libc.signal.restype = ctypes.c_void_p
+        self._libc.signal(signal.SIGALRM, ctypes.cast(self._libc["_exit"], ctypes.c_void_p))
+        # To this thread, which writes: another one would let it run on for a moment.
+        event = _SignalEvent(None, signal.SIGALRM, _TO_THREAD, threading.get_native_id())
+        made = self._libc.timer_create(time.CLOCK_BOOTTIME, ctypes.byref(event), ctypes.byref(self._timer))
+        self._check(made)
+
+    def watch(self, at: float) -> None:
+        """Ends the process at that instant, unless the loop gets to its next round: by then, the write has left."""
+        self._watched.append(at)
+        asyncio.get_running_loop().call_soon(self._left)
+        self._arm()
+
+    def _left(self) -> None:
+        """The oldest write has left; younger ones may not have: they were allowed in the very round that begins now."""
+        self._watched.popleft()
+        self._arm()
+
+    def _arm(self) -> None:
+        at = min(self._watched, default=math.inf)
+        if at != self._armed:
+            self._armed = at
+            self._set(at if at < math.inf else _NEVER)
+
+    def _set(self, at: float) -> None:
+        setting = _TimerSpec(_TimeSpec(0, 0), _TimeSpec(int(at), int(at % 1 * 1e9)))
+        self._check(self._libc.timer_settime(self._timer, _ABSOLUTE, ctypes.byref(setting), None))
+
+    @staticmethod
+    def _check(result: int) -> None:
+        if result != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"no timer for leases: {os.strerror(number)}")

@@ -1,0 +1,149 @@
+"""The workload clusters that Nodes live in: one connection each, shared by all who need it.
+
+Opened on first need, closed when nobody needs it any more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+
+import structlog
+
+from service.kube.client import Client
+from service.kube.pace import WatchThrottle
+from service.kube.transport import Call
+from service.runtime.cache import Change
+from service.runtime.key import Key
+from service.runtime.tasks import start
+from service.workload.connection import Reachability, WorkloadCluster, WorkloadUnreachable
+
+__all__ = ["Reachability", "WorkloadCluster", "WorkloadClusters", "WorkloadUnreachable"]
+
+log = structlog.get_logger()
+LINGER_SECONDS = 60.0
+_CRASH_PAUSE = 60.0
+
+
+class WorkloadClusters:
+    """Workload clusters by namespace and name. Whoever needs one holds it; `run` must be running meanwhile."""
+
+    def __init__(
+        self,
+        management: Client,
+        *,
+        linger_seconds: float = LINGER_SECONDS,
+        guard: Callable[[], None] | None = None,
+        observer: Callable[[Call], None] | None = None,
+    ) -> None:
+        self.on_node: Callable[[Key, Change], None] | None = None
+        """Told the cluster and the change whenever one of its Nodes changes."""
+        self.on_state: Callable[[Key], None] | None = None
+        """Told the cluster whenever it becomes reachable, or unreachable, or so for another reason."""
+        self.on_restart: Callable[[str, str], None] | None = None
+        """Told the kind watched and the reason whenever a watch of any cluster broke."""
+        self.on_defect: Callable[[str, str], None] | None = None
+        """Told the kind of an object of any cluster that cannot be read, and what is wrong with it."""
+        self._management = management
+        self._linger = linger_seconds
+        self._guard = guard
+        self._observer = observer
+        self._throttle = WatchThrottle()
+        self._open: dict[Key, WorkloadCluster] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._held: dict[Key, Key] = {}
+        self._holders: dict[Key, set[Key]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def hold(self, cluster: Key, holder: Key) -> WorkloadCluster:
+        """The cluster, opened if need be; it stays open at least until `holder` releases it or holds another."""
+        if self._held.get(holder) != cluster:
+            self.release(holder)
+            self._held[holder] = cluster
+            self._holders.setdefault(cluster, set()).add(holder)
+        workload = self._open.get(cluster)
+        if workload is None:
+            workload = self._open[cluster] = self._make(cluster)
+            self._start(workload)
+        return workload
+
+    def release(self, holder: Key) -> None:
+        """`holder` needs no cluster any more."""
+        cluster = self._held.pop(holder, None)
+        if cluster is None:
+            return
+        holders = self._holders[cluster]
+        holders.discard(holder)
+        if not holders:
+            del self._holders[cluster]
+            # Often somebody else needs it a moment later: a new connection and list cost more than an idle watch.
+            asyncio.get_running_loop().call_later(self._linger, self._close_unless_held, cluster)
+
+    def get(self, cluster: Key) -> WorkloadCluster | None:
+        """The cluster if it is open."""
+        return self._open.get(cluster)
+
+    def holders(self, cluster: Key) -> frozenset[Key]:
+        """Who holds a cluster."""
+        return frozenset(self._holders.get(cluster, ()))
+
+    async def run(self) -> None:
+        """Connects to every cluster that is held, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for workload in self._open.values():
+                    self._start(workload)
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+
+    def _make(self, cluster: Key) -> WorkloadCluster:
+        workload = WorkloadCluster(cluster, self._management, lambda: self._state_changed(cluster), self._throttle)
+        workload.guard, workload.observer, workload.on_restart = self._guard, self._observer, self._watch_broke
+        workload.on_defect = self._object_defective
+        workload.nodes.listen(lambda change: self._node_changed(cluster, change))
+        return workload
+
+    def _start(self, workload: WorkloadCluster) -> None:
+        if self._group is not None:
+            self._tasks[workload.key] = start(
+                self._group,
+                _unbreakable(workload),
+                name=f"cluster {workload.key}",
+                context=Context(),  # what it logs is not about the object that needed it first
+            )
+
+    def _close_unless_held(self, cluster: Key) -> None:
+        if cluster in self._holders:
+            return
+        self._open.pop(cluster, None)
+        task = self._tasks.pop(cluster, None)
+        if task is not None:
+            task.cancel()
+
+    def _node_changed(self, cluster: Key, change: Change) -> None:
+        if self.on_node is not None:
+            self.on_node(cluster, change)
+
+    def _watch_broke(self, resource: str, reason: str) -> None:
+        if self.on_restart is not None:
+            self.on_restart(resource, reason)
+
+    def _object_defective(self, resource: str, defect: str) -> None:
+        if self.on_defect is not None:
+            self.on_defect(resource, defect)
+
+    def _state_changed(self, cluster: Key) -> None:
+        if self.on_state is not None:
+            self.on_state(cluster)
+
+
+async def _unbreakable(workload: WorkloadCluster) -> None:
+    """Somebody else's cluster must not end our process, whatever it sends."""
+    while True:
+        try:
+            await workload.run()
+        except Exception:
+            log.exception("a workload cluster's watch broke", cluster=str(workload.key))
+            workload.broke()
+            await asyncio.sleep(_CRASH_PAUSE)

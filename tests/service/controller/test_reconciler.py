@@ -1,0 +1,347 @@
+"""The spine with its parts modelled: what is told when the status cannot be stored, who is looked at again when."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from crds import names
+from crds.providers import DEFAULT_POLICY
+from crds.status import Phase
+from service.clock import ManualClock
+from service.controller.reconciler import Reconciler, TroubleError
+from service.decide.intent import read_intent
+from service.decide.lifecycle import decide
+from service.decide.outcome import Blocker, Failure, Outcome
+from service.decide.plan import InstallAgent, Plan, ReleaseFinalizer
+from service.decide.world import Role
+from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
+from service.observe.subject import Subject
+from service.runtime.key import Key
+from service.runtime.queue import Queue
+from tests.service.decide import builders
+from tests.service.decide.builders import CLOSES, EVENING, MORNING
+
+KEY = Key("team", "desk")
+
+
+class Scene:
+    """A reconciler that sees and does all it wants, but whose status writes end as listed, one after the other."""
+
+    def __init__(self, *ends: KubeError | None) -> None:
+        self.ends, self.told = list(ends), list[str]()
+        self.world, self.edited = builders.world(), False
+        self.clock = ManualClock(MORNING)
+        self.priority = 50
+        self.spec, self.status = dict[str, Any](), dict[str, Any]()
+        self.outcome = dict[str, Any]()
+        self.away: KubeError | None = None
+        self.others = list[str]()
+        """Finalizers that are not ours."""
+        self.written = list[dict[str, Any]]()
+        observer: Any = SimpleNamespace(
+            subject=self.subject, observe=self.observe, write_status=self.write, catch_up=self.catch_up
+        )
+        observer.is_superseded = lambda _subject: self.edited
+        events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
+        performer: Any = SimpleNamespace(perform=self.perform)
+        self.real = 0.0
+        self.queue = Queue(self.clock, real=lambda: self.real)
+        self.reconcile = Reconciler(self.queue, observer, performer, events, self.clock)
+
+    def subject(self, key: Key) -> Subject:
+        raw = builders.stored(builders.raw_spec(priority=self.priority) | self.spec) | {"status": self.status}
+        raw["metadata"] |= {"resourceVersion": "1", "finalizers": [names.FINALIZER, *self.others]}
+        return Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
+
+    async def observe(self, _subject: Any) -> Any:
+        if isinstance(self.world, KubeError):
+            raise self.world
+        return self.world
+
+    async def perform(self, subject: Any, world: Any, plan: Any) -> Any:
+        if ReleaseFinalizer() in plan.actions:
+            subject.raw["metadata"]["finalizers"] = self.others
+        return world, Outcome(**{"done": plan.actions, **self.outcome})
+
+    async def write(self, _subject: Any, changes: dict[str, Any]) -> None:
+        self.written.append(changes)
+        end = self.ends.pop(0)
+        if end is not None:
+            raise end
+
+    def taken_after(self, seconds: float) -> Key | None:
+        """Whom a worker gets so many seconds of real time later."""
+        self.real += seconds
+        return self.queue.take()
+
+    async def catch_up(self, _subject: Any) -> None:
+        if self.away is not None:
+            raise self.away
+
+
+async def test_no_status_is_written_when_nothing_changed():
+    scene = Scene(None)
+    scene.world = builders.running_world()
+    await scene.reconcile(KEY)
+    scene.status = scene.written[0]
+    scene.world = scene.world.having(status=scene.subject(KEY).status)
+    scene.clock.advance(timedelta(minutes=1))
+    await scene.reconcile(KEY)
+    assert len(scene.written) == 1
+
+
+async def test_nothing_is_written_to_an_object_that_was_just_let_go():
+    scene = Scene()
+    scene.world = builders.world(me=builders.identity(deleting_since=MORNING))
+    await scene.reconcile(KEY)
+    assert scene.written == []
+
+
+async def test_an_object_that_was_let_go_and_that_others_still_hold_does_not_tell_the_same_again():
+    """Such as the garbage collector in a deletion in the foreground: the next look must know what was told."""
+    scene = Scene(None)
+    scene.others = ["foregroundDeletion"]
+    scene.status = builders.running_status().to_json()
+    known = scene.subject(KEY).status
+    scene.world = builders.world(me=builders.identity(deleting_since=MORNING), status=known)
+    await scene.reconcile(KEY)
+    assert "MachineRemoved" in scene.told
+    (changes,) = scene.written
+    assert changes["machineRef"] is None
+
+
+async def test_the_end_of_an_object_is_told_though_others_let_it_go_before_that_is_stored():
+    scene = Scene(NotFound("there is no such object"))
+    scene.others, scene.status = ["foregroundDeletion"], builders.running_status().to_json()
+    known = scene.subject(KEY).status
+    scene.world = builders.world(me=builders.identity(deleting_since=MORNING), status=known)
+    await scene.reconcile(KEY)
+    assert "MachineRemoved" in scene.told
+
+
+async def test_a_start_takes_nothing_back_before_the_workload_cluster_has_answered():
+    scene = Scene()
+    known = builders.running_status(phase=Phase.ACTIVE)
+    scene.world = builders.running_world(status=known, workload=None, node=None)
+    await scene.reconcile(KEY)
+    assert scene.written == []
+
+
+async def test_what_keeps_us_from_looking_is_in_the_status_with_one_warning():
+    scene = Scene(None)
+    scene.world = Forbidden("the operator may not list machines")
+    for _ in range(2):
+        with pytest.raises(Forbidden):
+            await scene.reconcile(KEY)
+        scene.status = scene.written[0]
+    (changes,) = scene.written
+    assert (changes["phase"], changes["message"]) == ("Error", "the operator may not list machines")
+    assert scene.told == ["Forbidden"]
+
+
+async def test_what_was_done_is_told_although_the_status_cannot_be_stored():
+    scene = Scene(Unavailable("no answer"))
+    with pytest.raises(TroubleError, match="no answer"):
+        await scene.reconcile(KEY)
+    assert scene.told == ["MachineCreated"]
+
+
+async def test_what_was_done_is_told_although_the_status_is_refused():
+    scene = Scene(Forbidden("a policy says no"))
+    with pytest.raises(Forbidden):
+        await scene.reconcile(KEY)
+    assert scene.told == ["MachineCreated"]
+
+
+async def test_what_was_done_is_told_although_nobody_says_who_edited_the_object_meanwhile():
+    scene = Scene(Conflict("edited meanwhile"))
+    scene.away = Unavailable("no answer")
+    with pytest.raises(TroubleError, match="no answer"):
+        await scene.reconcile(KEY)
+    assert scene.told == ["MachineCreated"]
+
+
+async def test_what_the_status_tells_is_told_when_that_is_stored():
+    scene = Scene(Conflict("edited meanwhile"), None)
+    scene.world = builders.world(cluster=None)
+    await scene.reconcile(KEY)
+    assert (scene.told, scene.queue.depth + scene.queue.waiting) == ([], 1)
+    await scene.reconcile(KEY)
+    assert scene.told == ["ScheduleActivated", "ClusterNotFound"]
+
+
+async def test_a_removal_that_began_is_told_although_the_status_cannot_be_stored():
+    scene = Scene(Unavailable("no answer"))
+    scene.world = builders.running_world(machine=builders.machine(node_name=None), node=None)
+    scene.clock.at = EVENING
+    with pytest.raises(TroubleError):
+        await scene.reconcile(KEY)
+    assert scene.told == ["ShutdownStarted", "MachineDeleted"]
+
+
+async def test_what_was_edited_while_we_looked_is_looked_at_again_before_anything_is_done():
+    scene = Scene()
+    scene.edited = True
+    await scene.reconcile(KEY)
+    assert (scene.told, scene.queue.take()) == ([], KEY)
+
+
+@pytest.mark.parametrize("fails", ["the look", "the report"])
+async def test_whatever_goes_wrong_the_next_boundary_is_not_slept_over(fails):
+    scene = Scene(Unavailable("no answer"))
+    if fails == "the look":
+        scene.world = Unavailable("no answer")
+    with pytest.raises((TroubleError, Unavailable)):
+        await scene.reconcile(KEY)
+    assert scene.queue.take() is None
+    scene.clock.at = CLOSES
+    assert scene.queue.take() == KEY
+
+
+@pytest.mark.parametrize(
+    ("now", "there", "first"), [(MORNING, True, "low"), (MORNING, False, "high"), (EVENING, False, "high")]
+)
+async def test_higher_priorities_go_first_while_machines_come_and_lower_ones_while_they_go(now, there, first):
+    """Also inside a window in which nothing could be created yet: what they wait for is their machines."""
+    scene = Scene(None, None, None)
+    scene.clock.at = now
+    scene.world = builders.running_world() if there else builders.world(cluster=None)
+    for name, scene.priority in (("usual", 50), ("high", 200), ("low", 0)):
+        await scene.reconcile(Key("team", name))
+    scene.clock.advance(timedelta(days=1))
+    assert scene.queue.take() == Key("team", first)
+
+
+async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
+    scene = Scene(None)
+    scene.world = builders.world(bootstrap=builders.child(Role.BOOTSTRAP, ours=False))
+    with pytest.raises(TroubleError, match="is not owned by this ScheduledMachine"):
+        await scene.reconcile(KEY)
+    assert scene.told == ["ScheduleActivated", "ForeignObject"]
+
+
+@pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "Unavailable"])
+async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
+    scene = Scene(None)
+    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], reason, "it failed")
+    scene.outcome = {"done": (), "trouble": trouble}
+    with pytest.raises(TroubleError, match="it failed") as raised:
+        await scene.reconcile(KEY)
+    assert raised.value.retry_after is None, "the back-off decides"
+    assert scene.written[0]["phase"] == "Error"
+
+
+async def test_how_long_the_server_asks_to_wait_is_respected():
+    scene = Scene(None)
+    first = decide(builders.intent(), scene.world, MORNING).actions[0]
+    scene.outcome = {"done": (), "trouble": Failure(first, "Unavailable", "busy", timedelta(seconds=7))}
+    with pytest.raises(TroubleError) as raised:
+        await scene.reconcile(KEY)
+    assert raised.value.retry_after == timedelta(seconds=7)
+    scene = Scene(Unavailable("busy", retry_after=9.0))
+    with pytest.raises(TroubleError) as raised:
+        await scene.reconcile(KEY)
+    assert raised.value.retry_after == timedelta(seconds=9)
+
+
+@pytest.mark.parametrize("now", [MORNING, EVENING])
+async def test_an_invalid_spec_is_not_tried_again_until_it_is_edited(now):
+    scene = Scene(None)
+    scene.clock.at, scene.spec = now, {"priority": "high"}
+    await scene.reconcile(KEY)
+    assert scene.written[0]["phase"] == "Error"
+    assert scene.taken_after(24 * 3600) is None
+    assert scene.told[-1] == "InvalidSpec"
+
+
+@pytest.mark.parametrize(
+    ("world", "blockers", "seconds"),
+    [
+        ({"pods_requeue_after": timedelta(seconds=7)}, (), 7),
+        ({}, (Blocker(builders.pod(), "a budget", timedelta(seconds=20)),), 20),
+        (
+            {"pods_requeue_after": timedelta(seconds=7)},
+            (Blocker(builders.pod(), "a budget", timedelta(seconds=20)),),
+            7,
+        ),
+    ],
+    ids=["pods that are not watched", "refused by a budget", "both"],
+)
+async def test_a_drain_is_looked_at_again_when_a_pause_is_over(world, blockers, seconds):
+    scene = Scene(None)
+    scene.clock.at = CLOSES + timedelta(minutes=1)
+    scene.world = builders.draining_world(builders.pod(), **world)
+    scene.outcome = {"blockers": blockers}
+    await scene.reconcile(KEY)
+    assert [scene.taken_after(pause) for pause in (0.9 * seconds, 0.2 * seconds)] == [None, KEY]
+
+
+async def test_a_drain_whose_pods_are_watched_is_left_alone_until_something_changes():
+    scene = Scene(None)
+    scene.clock.at = CLOSES + timedelta(minutes=1)
+    scene.world = builders.draining_world(builders.pod(leaving=True))
+    await scene.reconcile(KEY)
+    assert scene.taken_after(600) is None
+
+
+async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_less_often():
+    scene = Scene(None, None, None)
+    scene.reconcile._conflicts.chance = lambda: 0.0
+    scene.outcome = {"done": (), "interrupted": True}
+    for pause in (0.1, 0.2, 0.4):
+        await scene.reconcile(KEY)
+        assert [scene.taken_after(part * pause) for part in (0.9, 0.2)] == [None, KEY]
+        scene.queue.done(KEY)
+
+
+async def test_a_pass_over_an_object_that_is_gone_lets_go_of_what_an_earlier_one_took_hold_of() -> None:
+    # Such as its workload cluster, by a pass that was under way when the object went.
+    forgotten: list[Key] = []
+    observer: Any = SimpleNamespace(subject=lambda _key: None, forget=forgotten.append)
+    nobody: Any = None
+    clock = ManualClock(MORNING)
+    queue, key = Queue(clock), Key("team", "desk")
+    reconcile = Reconciler(queue, observer, nobody, nobody, clock)
+    queue.add(key)
+    await reconcile(key)
+    assert forgotten == [key]
+    assert queue.depth + queue.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("phase", "first"), [(Phase.EMERGENCY_REMOVE, KEY), (Phase.SHUTTING_DOWN, Key("team", "of-the-crowd"))]
+)
+def test_somebody_who_waits_for_his_machine_does_not_wait_for_a_crowd(phase: Phase, first: Key):
+    nobody: Any = SimpleNamespace()
+    clock = ManualClock(MORNING)
+    queue = Queue(clock)
+    queue.add(Key("team", "of-the-crowd"), due=MORNING)
+    clock.advance(timedelta(minutes=1))
+    reconciler = Reconciler(queue, nobody, nobody, nobody, clock)
+    reconciler._look_again(KEY, Plan(phase, "Reason", "message", requeue_after=timedelta(0)), Outcome())
+    assert queue.take() == first
+
+
+@pytest.mark.parametrize("pause", [timedelta(0), timedelta(seconds=1)])
+def test_what_was_left_for_later_does_not_hold_up_what_is_to_be_looked_at_soon(pause: timedelta):
+    """Such as a drain, by an agent that cannot be told what to look for and has failed so for hours."""
+    nobody: Any = SimpleNamespace()
+    real = 0.0
+    queue = Queue(ManualClock(CLOSES), real=lambda: real)
+    reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(CLOSES))
+    left = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
+    plan = Plan(Phase.SHUTTING_DOWN, "Draining", "message", requeue_after=pause)
+    reconciler._look_again(KEY, plan, Outcome(left=left))
+    real = 1.0
+    assert queue.take() == KEY
+
+
+def test_what_was_left_for_later_is_tried_again_where_nothing_else_is_to_be_done():
+    nobody: Any = SimpleNamespace()
+    queue = Queue(ManualClock(MORNING))
+    reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(MORNING))
+    left = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
+    reconciler._look_again(KEY, Plan(Phase.ACTIVE, "MachineRunning", "message"), Outcome(left=left))
+    assert (queue.depth, queue.waiting) == (0, 1)

@@ -1,0 +1,169 @@
+"""A controller that was put together and not started: what it tells of itself, and what a failed pass leads to."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import prometheus_client
+import pytest
+
+from service import metrics
+from service.app import Shared
+from service.clock import ManualClock
+from service.controller.wiring import Controller
+from service.decide.world import Contract
+from service.kube.client import Client
+from service.kube.errors import Unavailable
+from service.observe.watches import CapiInformers
+from service.runtime.cache import Cache, Change, EventType
+from service.runtime.informer import Informer
+from service.runtime.key import Key
+from service.settings import Settings
+from service.sharding.fence import Fence, NotOursError
+from service.sharding.shard import Shard, shard_number
+from tests.service.decide import builders
+from tests.service.decide.builders import MORNING
+
+FIRST, SECOND = Shard(0, 2), Shard(1, 2)
+KEYS = [Key("team", f"desk-{number}") for number in range(20)]
+OURS = [key for key in KEYS if shard_number(key.namespace, key.name, 2) == FIRST.number]
+CLUSTER = Key("team", "prod")
+CLUSTERS = {CLUSTER: {"metadata": {"namespace": "team", "name": "prod", "uid": "c"}}}
+
+
+@pytest.fixture
+def controller() -> Controller:
+    """The holder of the first of two shards."""
+    settings = Settings(webhooks=False, instance_count=2)
+    client = Client.from_inline("https://127.0.0.1:1", token="t")
+    fence = Fence(2, lambda: 0.0)
+    made = Controller(Shared(settings=settings, client=client, clock=ManualClock(MORNING)), fence)
+    fence.extend(FIRST, 60.0)
+    clusters = SimpleNamespace(get=CLUSTERS.get)
+    made.watches.capi = CapiInformers(Contract.V1BETA2, machines=clusters, clusters=clusters)
+    return made
+
+
+def hears_of(
+    controller: Controller, *keys: Key, version: int = 1, cluster: dict[Key, str] | None = None, **status: Any
+) -> None:
+    """All of them want the same host."""
+    for key in keys:
+        spec = builders.raw_spec(clusterName=(cluster or {}).get(key, CLUSTER.name))
+        raw = builders.stored(spec) | {"status": status}
+        raw["metadata"] |= {"name": key.name, "resourceVersion": str(version), "uid": key.name}
+        controller.watches.scheduled.absorb(raw, notify=True)
+
+
+def shown(name: str, **labels: str) -> float | None:
+    return metrics.REGISTRY.get_sample_value(f"fivespot_{name}", labels)
+
+
+# The page of metrics
+
+
+def test_it_tells_the_time_that_schedules_live_by_and_how_far_its_clock_is_ahead(controller):
+    controller._shared.client.transport.skew_seconds = 3.5
+    assert (shown("clock_time_seconds"), shown("clock_skew_seconds")) == (MORNING.timestamp(), 3.5)
+
+
+def test_a_scrape_costs_no_walk_over_the_objects(controller, monkeypatch):
+    hears_of(controller, *KEYS, phase="Active")
+    walks = []
+    for name in ("__iter__", "get", "keys_by"):
+        monkeypatch.setattr(Informer, name, lambda *_, name=name: walks.append(name) or ())
+        monkeypatch.setattr(Cache, name, lambda *_, name=name: walks.append(name) or ())
+    page = prometheus_client.generate_latest(metrics.REGISTRY).decode()
+    assert f'fivespot_shard_objects{{shard="0-of-2"}} {len(OURS)}.0' in page
+    assert 'fivespot_scheduledmachines{phase="Active"} 20.0' in page
+    assert walks == []
+
+
+def test_it_counts_objects_by_phase_whoever_serves_them(controller):
+    hears_of(controller, *KEYS[:14], phase="Active")
+    hears_of(controller, *KEYS[14:], phase="Inactive")
+    counted = [shown("scheduledmachines", phase=phase) for phase in ("Active", "Inactive", "Error")]
+    assert counted == [14, 6, 0]
+
+
+def test_it_tells_which_shards_it_holds_and_how_many_objects_they_have(controller):
+    hears_of(controller, *KEYS)
+    held = [shown("shard_held", shard=str(shard)) for shard in (FIRST, SECOND)]
+    objects = [shown("shard_objects", shard=str(shard)) for shard in (FIRST, SECOND)]
+    assert (held, objects) == ([1, 0], [len(OURS), 0])
+    controller.fence.drop(FIRST)
+    assert (shown("shard_held", shard=str(FIRST)), shown("shard_objects", shard=str(FIRST))) == (0, 0)
+
+
+def test_it_tells_how_much_is_due_of_its_own(controller):
+    for key in KEYS:
+        controller.queue.add(key)
+    assert controller.queue.take() in OURS
+    assert shown("queue_depth") == len(OURS) - 1
+
+
+# What wakes whom
+
+
+def test_who_waits_for_a_host_is_woken_when_it_becomes_free_though_another_replica_serves_who_had_it(controller):
+    mine, theirs = OURS[0], next(key for key in KEYS if key not in OURS)
+    hears_of(controller, theirs, machineRef={"name": "m", "uid": "u"})
+    hears_of(controller, mine)
+    assert controller.queue.take() == mine
+    controller.queue.done(mine)
+    hears_of(controller, theirs, version=2)
+    assert controller.queue.take() == mine
+
+
+def test_who_waits_for_a_host_is_woken_when_the_cluster_of_the_one_before_goes(controller):
+    older, newer = OURS[:2]
+    hears_of(controller, older, newer, cluster={older: "other"})
+    for _ in range(2):
+        controller.queue.done(controller.queue.take())
+    controller._cluster_changed(Change(EventType.DELETED, Key("team", "other"), {}, 7))
+    assert {controller.queue.take(), controller.queue.take()} == {older, newer}
+
+
+def test_a_write_to_a_node_wakes_the_others_on_it(controller):
+    one, two = OURS[:2]
+    for key in (one, two):
+        controller.observer.nodes.put(key, CLUSTER, "node-7")
+    subject = SimpleNamespace(key=one, cluster=CLUSTER)
+    news = [True, False]
+    controller.observer._held = lambda _: SimpleNamespace(nodes=SimpleNamespace(absorb=lambda _: news.pop(0)))
+    controller.observer.absorb_node(subject, {"metadata": {"name": "node-7"}})
+    assert controller.queue.take() == two
+    controller.queue.done(two)
+    controller.observer.absorb_node(subject, {"metadata": {"name": "node-7"}})
+    assert controller.queue.take() is None
+
+
+def test_a_kill_switch_goes_before_a_crowd_that_was_due_before_it(controller):
+    hears_of(controller, *OURS)
+    raw = builders.stored(builders.raw_spec(killSwitch=True))
+    raw["metadata"] |= {"name": OURS[-1].name, "resourceVersion": "2", "uid": "u", "generation": 2}
+    controller.watches.scheduled.absorb(raw, notify=True)
+    assert controller.queue.take() == OURS[-1]
+
+
+# What comes of a pass that failed
+
+
+@pytest.mark.parametrize(
+    ("error", "pauses"),
+    [
+        (Unavailable("busy", retry_after=7.0), (7, 7)),
+        (Unavailable("no answer"), (24, 30)),
+        (ZeroDivisionError("a bug"), (24, 30)),
+    ],
+)
+def test_whatever_a_pass_runs_into_is_tried_again(controller, error, pauses):
+    asked = []
+    retry = controller.queue.retry
+    controller.queue.retry = lambda key, after=None: asked.append(retry(key, after=after)) or asked[-1]
+    controller._failed(OURS[0], error)
+    assert pauses[0] <= asked[0] <= pauses[1]
+
+
+def test_what_another_replica_serves_by_now_is_left_to_it(controller):
+    controller._failed(OURS[0], NotOursError("not ours any more"))
+    assert controller.queue.waiting == 0

@@ -1,0 +1,114 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import httpx
+import pytest
+from fastapi import FastAPI, Request, Response
+
+from service.http.servers import HEAD_LIMIT, BoundServer, bound
+from tests.waiting import until
+
+
+def greeting() -> FastAPI:
+    app = FastAPI(openapi_url=None)
+
+    async def hello(_request: object) -> Response:
+        return Response("hello")
+
+    app.add_route("/", hello)
+    return app
+
+
+async def test_a_free_port_is_taken_and_told_and_served_until_stopped():
+    endpoint = BoundServer("greeting", greeting(), bound("127.0.0.1", 0))
+    serving = asyncio.create_task(endpoint.serve())
+    await until(lambda: endpoint.listening)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"http://127.0.0.1:{endpoint.port}/")).text == "hello"
+    endpoint.stop()
+    assert not endpoint.listening
+    await asyncio.wait_for(serving, 60)
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that counts the bytes of bodies."""
+    app = FastAPI(openapi_url=None)
+
+    async def count(request: Request) -> Response:
+        return Response(str(len(await request.body())))
+
+    app.add_route("/", count, methods=["POST"])
+    endpoint = BoundServer("counting", app, bound("127.0.0.1", 0))
+    serving = asyncio.create_task(endpoint.serve())
+    await until(lambda: endpoint.listening)
+    reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        endpoint.stop()
+        await asyncio.wait_for(serving, 60)
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (HEAD + b"Endless: ", b"x"),
+        (HEAD, b"Another: one\r\n"),
+        (b"POST /", b"x"),
+        (CHUNKED + b"1\r\nx\r\n0\r\n", b"Trailer: one\r\n"),
+    ],
+    ids=["one header", "many headers", "path", "trailers"],
+)
+async def test_what_never_comes_to_its_body_is_cut_off(start: bytes, more: bytes):
+    sent, piece = 0, more * (4096 // len(more))
+    async with connected() as (reader, writer):
+        answer = asyncio.create_task(reader.readline())
+        writer.write(start)
+        with suppress(ConnectionError):
+            while not answer.done() and sent < 100 * HEAD_LIMIT:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+                sent += len(piece)
+            assert await asyncio.wait_for(answer, 60) == b"HTTP/1.1 400 Bad Request\r\n"
+    assert sent < 100 * HEAD_LIMIT
+
+
+async def test_bodies_larger_than_any_head_are_read_one_after_the_other():
+    body = b"x" * (4 * HEAD_LIMIT)
+    whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    pieces = CHUNKED + b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+    async with connected() as (reader, writer):
+        for request in (whole, pieces, whole):
+            writer.write(request)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+            assert head.startswith(b"HTTP/1.1 200")
+            assert await reader.readexactly(len(str(len(body)))) == b"%d" % len(body)
+
+
+def test_a_port_that_is_taken_is_named():
+    with bound("127.0.0.1", 0) as first:
+        first.listen()
+        port = first.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on port {port}"):
+            bound("127.0.0.1", port)
+
+
+def test_every_address_means_both_families():
+    with bound("::", 0) as listener:
+        listener.listen()
+        port = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+
+
+def test_one_address_is_only_that_one():
+    with bound("127.0.0.1", 0) as listener:
+        assert listener.family is socket.AF_INET
