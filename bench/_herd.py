@@ -12,8 +12,8 @@ from crds import names
 from crds.providers import DEFAULT_POLICY
 from crds.status import ScheduledMachineStatus
 from local.provider.kinds import BOOTSTRAPS, CLUSTERS, HOSTS, MACHINES
-from service.app import Shared
 from service.clock import ManualClock
+from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.decide import manifests
 from service.decide.intent import read_intent

@@ -26,6 +26,7 @@ from service.runtime import memory
 from service.runtime.cache import Change
 from service.runtime.key import Key
 from service.workload.clusters import WorkloadClusters
+from service.workload.connection import ClusterListener
 
 MOST_LAG = 0.1
 TICK = 0.005
@@ -46,7 +47,6 @@ class Felt:
 
 async def measure(client: Client, noisy: int, seconds: float) -> Felt:
     felt = Felt()
-    workloads = WorkloadClusters(client)
 
     def heard(cluster: Key, change: Change) -> None:
         if cluster.name != QUIET:
@@ -54,7 +54,7 @@ async def measure(client: Client, noisy: int, seconds: float) -> Felt:
         elif stamp := change.object["metadata"]["annotations"][STAMP]:
             felt.latencies.append(time.monotonic() - float(stamp))
 
-    workloads.on_node = heard
+    workloads = WorkloadClusters(client, ClusterListener(node=heard))
     task = asyncio.create_task(workloads.run())
     await asyncio.sleep(0)
     for name in (QUIET, *(f"noisy-{n}" for n in range(noisy))):

@@ -12,7 +12,7 @@ from service.kube.client import Client
 from service.kube.discovery import Discovery
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import Resource
-from service.observe.subject import me_of
+from service.objects.subject import me_of
 
 Raw = dict[str, Any]
 FIELD_MANAGER: Final = "5spot-adopt"

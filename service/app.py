@@ -1,7 +1,7 @@
 """The composition root: servers, certificate loop and controller as siblings in one TaskGroup.
 
-If one of them dies, all end and the process with them, so that Kubernetes starts it anew; a task that died quietly
-would leave a process that answers 200 and does nothing.
+If one of them dies, all end and the process with them, so that Kubernetes restarts it; a task that died quietly would
+leave a process that answers 200 and does nothing.
 """
 
 import asyncio
@@ -9,14 +9,15 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 import structlog
 from fastapi import FastAPI
 
 from service import metrics
-from service.clock import Clock
+from service.controller.shared import Shared
+from service.controller.wiring import Controller
 from service.http import health
 from service.http.admission import Admission
 from service.http.health import Check, Health
@@ -24,6 +25,8 @@ from service.http.servers import BoundServer, bound
 from service.kube.client import Client
 from service.kube.transport import Limits
 from service.settings import Settings
+from service.sharding.fence import Fence
+from service.sharding.watchdog import Watchdog
 from webhooks.verdict import ClusterLookup, Gate, nobody_knows
 
 FAREWELL_SECONDS: Final = 5.0
@@ -41,28 +44,6 @@ def always_ready() -> str | None:
     return None
 
 
-@dataclass(slots=True)
-class Shared:
-    """What the parts of one process have in common."""
-
-    settings: Settings
-    client: Client
-    clock: Clock
-    health: Health = field(default_factory=Health)
-    # Set by the first signal: take no new work, put down what is in hand, return.
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    # Set by a second one, or by Ctrl-C: do not wait for anything.
-    hurry: asyncio.Event = field(default_factory=asyncio.Event)
-    # Replaced by whoever watches Clusters; the webhooks ask it for every object.
-    cluster_exists: ClusterLookup = nobody_knows
-    # Groups and kinds, kept by whoever watches definitions; the webhooks refuse them.
-    cluster_scoped: set[tuple[str, str]] = field(default_factory=set)
-
-    def has_cluster(self, namespace: str, name: str) -> bool | None:
-        """What whoever watches Clusters says, as soon as there is such a part."""
-        return self.cluster_exists(namespace, name)
-
-
 @dataclass(frozen=True, slots=True)
 class Component:
     """A part that runs beside the servers and returns once `Shared.stopping` is set and its work is put down safely.
@@ -74,18 +55,26 @@ class Component:
     name: str
     run: Callable[[], Awaitable[None]]
     unready: Check = always_ready
+    cluster_exists: ClusterLookup = nobody_knows
+    """Answers the webhooks' question whether a Cluster exists."""
 
 
-Factory = Callable[[Shared], Component]
-
-
-async def run(settings: Settings, factories: Sequence[Factory] = ()) -> None:
-    """Runs the service until a signal ends it; raises whatever a part of it died of."""
+async def run(settings: Settings) -> None:
+    """Runs the service until a signal ends it; raises the error that one of its parts died of."""
     async with await connect(settings) as client:
         shared = Shared(settings=settings, client=client, clock=settings.clock())
-        with Signals(shared), Service(shared, factories) as service:
+        components = [controller(shared)] if settings.controller else []
+        with Signals(shared), Service(shared, components) as service:
             await service.run()
     log.info("stopped")
+
+
+def controller(shared: Shared) -> Component:
+    """The controller as a part of the service."""
+    settings = shared.settings
+    fence = Fence(settings.instance_count, alarm=Watchdog()) if settings.leases else None
+    made = Controller(shared, fence)
+    return Component("controller", made.run, made.unready, made.cluster_exists)
 
 
 async def connect(settings: Settings) -> Client:
@@ -111,14 +100,15 @@ class Parts(NamedTuple):
 class Service:
     """All parts of one process, with their ports taken but nothing running yet."""
 
-    def __init__(self, shared: Shared, factories: Sequence[Factory] = ()) -> None:
+    def __init__(self, shared: Shared, components: Sequence[Component] = ()) -> None:
         self._shared = shared
         self._sockets = ExitStack()
+        self._components = components
+        self._health = Health()
         settings = shared.settings
-        self.health = self._endpoint("health", health.create_app(shared.health), settings.health_port)
+        self.health = self._endpoint("health", health.create_app(self._health), settings.health_port)
         self.metrics = self._endpoint("metrics", metrics.create_app(), settings.metrics_port)
         self.admission = self._admission() if settings.webhooks else None
-        self._components = [factory(shared) for factory in factories]
 
     def __enter__(self) -> Self:
         return self
@@ -136,16 +126,16 @@ class Service:
         servers = [self._start(group, each.name, each.serve) for each in (self.health, self.metrics)]
         gate, loops = [], []
         if self.admission is not None:
-            self._shared.health.checks |= self.admission.checks
+            self._health.checks |= self.admission.checks
             loops = [self._start(group, name, work) for name, work in self.admission.loops.items()]
             gate = [self._start(group, "webhooks", self.admission.serve)]
-        self._shared.health.checks |= {each.name: each.unready for each in self._components}
+        self._health.checks |= {each.name: each.unready for each in self._components}
         workers = [self._start(group, each.name, each.run) for each in self._components]
         return Parts(servers, gate, loops, workers)
 
     def _start(self, group: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         task = group.create_task(self._supervised(name, work), name=name)
-        self._shared.health.tasks[name] = task
+        self._health.tasks[name] = task
         return task
 
     async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -156,7 +146,7 @@ class Service:
     async def _stop_in_order(self, parts: Parts) -> None:
         shared, settings = self._shared, self._shared.settings
         await shared.stopping.wait()
-        shared.health.stopping = True
+        self._health.stopping = True
         log.info("stopping", drain_seconds=settings.drain_seconds)
         drained = asyncio.create_task(self._unless_hurried(settings.drain_seconds))
         await self._finished(parts.workers, settings.stop_seconds + FAREWELL_SECONDS)
@@ -194,8 +184,13 @@ class Service:
     def _admission(self) -> Admission:
         shared = self._shared
         policy = replace(shared.settings.policy, cluster_scoped=shared.cluster_scoped)
-        gate = Gate(policy, shared.has_cluster)
+        gate = Gate(policy, self._cluster_exists)
         return Admission(shared.settings, shared.client, self._listener(shared.settings.webhook_port), gate)
+
+    def _cluster_exists(self, namespace: str, name: str) -> bool | None:
+        """What the component that watches Clusters knows; None if none does."""
+        answers = (each.cluster_exists(namespace, name) for each in self._components)
+        return next((answer for answer in answers if answer is not None), None)
 
     def _endpoint(self, name: str, app: FastAPI, port: int) -> BoundServer:
         return BoundServer(name, app, self._listener(port))

@@ -17,7 +17,7 @@ from service.kube.errors import (
     Rejected,
     Unauthorized,
 )
-from service.workload.clusters import WorkloadUnreachable
+from service.workload.connection import WorkloadUnreachable
 
 
 def failure_from(action: Action, error: KubeError) -> Failure:

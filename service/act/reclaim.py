@@ -9,16 +9,15 @@ import structlog
 
 from crds import names
 from service import metrics
+from service.act.writer import Writer
 from service.decide.drain import must_leave
 from service.decide.plan import ClearReclaimRequest, ForceDrain, InstallAgent, RemoveAgent
-from service.decide.reclaim_agent import is_labelled
+from service.decide.reclaim_agent import config_name, is_labelled
 from service.decide.world import Node, Pod
 from service.kube.client import PatchKind
 from service.kube.errors import Conflict, KubeError, NotFound
 from service.kube.resource import CONFIG_MAPS, NODES, PODS
-from service.observe.agents import config_name
-from service.observe.observer import Observer
-from service.observe.subject import Subject
+from service.objects.subject import Subject
 from service.runtime.tasks import all_of
 
 DRAIN_SECONDS: Final = 60.0
@@ -29,30 +28,30 @@ log = structlog.get_logger(__name__)
 
 
 async def perform(
-    observer: Observer, subject: Subject, action: ForceDrain | ClearReclaimRequest | InstallAgent | RemoveAgent
+    writer: Writer, subject: Subject, action: ForceDrain | ClearReclaimRequest | InstallAgent | RemoveAgent
 ) -> None:
     """Carries out one of these actions."""
     match action:
         case ForceDrain():
-            await _force_drain(observer, subject, action)
+            await _force_drain(writer, subject, action)
         case ClearReclaimRequest(node=node, uid=uid):
             with suppress(NotFound):  # gone, and the request with it
-                await _annotate(observer, subject, node, uid, {"annotations": dict.fromkeys(names.RECLAIM_ANNOTATIONS)})
+                await _annotate(writer, subject, node, uid, {"annotations": dict.fromkeys(names.RECLAIM_ANNOTATIONS)})
         case InstallAgent():
-            await _equip(observer, subject, action)
+            await _equip(writer, subject, action)
         case RemoveAgent():
-            await _strip(observer, subject, action)
+            await _strip(writer, subject, action)
         case _:
             assert_never(action)
 
 
-async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain) -> None:
+async def _force_drain(writer: Writer, subject: Subject, action: ForceDrain) -> None:
     """Best effort: the owner wants his machine back, whatever becomes of the pods."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            pods = await _cordoned(observer, subject, action)
+            pods = await _cordoned(writer, subject, action)
             slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
-            failed = await all_of(*(_delete(observer, subject, pod, slots) for pod in pods))
+            failed = await all_of(*(_delete(writer, subject, pod, slots) for pod in pods))
     except TimeoutError:
         log.warning("forced drain gave up", node=action.node, seconds=DRAIN_SECONDS)
     except KubeError as error:
@@ -61,34 +60,34 @@ async def _force_drain(observer: Observer, subject: Subject, action: ForceDrain)
         log.info("forced drain", node=action.node, pods=len(pods), failed=sum(failed))
 
 
-async def _cordoned(observer: Observer, subject: Subject, action: ForceDrain) -> list[Pod]:
+async def _cordoned(writer: Writer, subject: Subject, action: ForceDrain) -> list[Pod]:
     """Closes the Node to new pods and tells which to delete, if it is still the host that it was."""
-    node = await observer.node_now(subject, action.node)
-    observer.workload_client(subject)  # raises where no pod can be reached: that is not the same as no pods
+    node = await writer.node_now(subject, action.node)
+    writer.workload_client(subject)  # raises where no pod can be reached: that is not the same as no pods
     if node is None or node.provider_id != action.provider_id:
         return []
     if not node.unschedulable:
-        await _cordon(observer, subject, node)
-    return [pod for pod in await observer.pods_of(subject, node.name) if must_leave(pod)]
+        await _cordon(writer, subject, node)
+    return [pod for pod in await writer.pods_of(subject, node.name) if must_leave(pod)]
 
 
-async def _cordon(observer: Observer, subject: Subject, node: Node) -> None:
+async def _cordon(writer: Writer, subject: Subject, node: Node) -> None:
     """Or what replaces the deleted pods would be put on the same Node, which is the emptiest then."""
     metadata = {"uid": node.uid, "annotations": {names.ANNOTATION_CORDONED: subject.me.uid}}
     body = {"metadata": metadata, "spec": {"unschedulable": True}}
     try:
-        raw = await observer.workload_client(subject).patch(NODES, node.name, body)
+        raw = await writer.workload_client(subject).patch(NODES, node.name, body)
     except KubeError as error:
         log.warning("node not cordoned; going on", node=node.name, error=error.message)
     else:
-        observer.absorb_node(subject, raw)
+        writer.absorb_node(subject, raw)
 
 
-async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:
+async def _delete(writer: Writer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:
     """Whether it failed; asks for the client each time, as a cluster that went silent is not waited for twice."""
     async with slots:
         try:
-            client = observer.workload_client(subject)
+            client = writer.workload_client(subject)
             await client.delete(PODS, pod.name, namespace=pod.namespace, uid=pod.uid, grace_seconds=0)
         except (NotFound, Conflict):
             return False  # gone, or another pod has its name now
@@ -100,13 +99,13 @@ async def _delete(observer: Observer, subject: Subject, pod: Pod, slots: asyncio
         return False
 
 
-async def _equip(observer: Observer, subject: Subject, action: InstallAgent) -> None:
+async def _equip(writer: Writer, subject: Subject, action: InstallAgent) -> None:
     """The label first: where it is missing, there is nothing of ours to take away."""
-    node = await observer.node_now(subject, action.node)
+    node = await writer.node_now(subject, action.node)
     # Where it is there already, the answer would hold what others wrote last, and be taken for our own doing.
     if node is None or node.uid != action.uid or not is_labelled(node):
         label = {"labels": {names.LABEL_RECLAIM_AGENT: names.RECLAIM_AGENT_ENABLED}}
-        await _annotate(observer, subject, action.node, action.uid, label)
+        await _annotate(writer, subject, action.node, action.uid, label)
     name = config_name(action.node)
     owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
     body = {
@@ -119,20 +118,20 @@ async def _equip(observer: Observer, subject: Subject, action: InstallAgent) -> 
         },
         "data": {names.RECLAIM_CONFIG_KEY: json.dumps(action.commands, ensure_ascii=False)},
     }
-    client, namespace = observer.workload_client(subject), names.RECLAIM_NAMESPACE
+    client, namespace = writer.workload_client(subject), names.RECLAIM_NAMESPACE
     raw = await client.patch(CONFIG_MAPS, name, body, kind=PatchKind.APPLY, namespace=namespace, force=True)
-    observer.absorb_agent_config(subject, raw)
+    writer.absorb_agent_config(subject, raw)
 
 
-async def _strip(observer: Observer, subject: Subject, action: RemoveAgent) -> None:
-    client = observer.workload_client(subject)
+async def _strip(writer: Writer, subject: Subject, action: RemoveAgent) -> None:
+    client = writer.workload_client(subject)
     with suppress(NotFound):
         await client.delete(CONFIG_MAPS, config_name(action.node), namespace=names.RECLAIM_NAMESPACE)
     with suppress(NotFound):
-        await _annotate(observer, subject, action.node, action.uid, {"labels": {names.LABEL_RECLAIM_AGENT: None}})
+        await _annotate(writer, subject, action.node, action.uid, {"labels": {names.LABEL_RECLAIM_AGENT: None}})
 
 
-async def _annotate(observer: Observer, subject: Subject, node: str, uid: str, metadata: dict[str, Any]) -> None:
+async def _annotate(writer: Writer, subject: Subject, node: str, uid: str, metadata: dict[str, Any]) -> None:
     """Changes labels or annotations of a Node, on condition that it is still the same one."""
-    raw = await observer.workload_client(subject).patch(NODES, node, {"metadata": {"uid": uid, **metadata}})
-    observer.absorb_node(subject, raw)
+    raw = await writer.workload_client(subject).patch(NODES, node, {"metadata": {"uid": uid, **metadata}})
+    writer.absorb_node(subject, raw)

@@ -5,6 +5,7 @@ from typing import assert_never
 from crds import names
 from crds.base import rfc3339
 from crds.status import Remediation
+from service.act.writer import Writer
 from service.decide.plan import (
     AddFinalizer,
     DisableSchedule,
@@ -13,34 +14,33 @@ from service.decide.plan import (
     RecordShutdown,
     ReleaseFinalizer,
 )
-from service.observe.observer import Observer
-from service.observe.subject import Subject
+from service.objects.subject import Subject
 
 OnItself = AddFinalizer | ReleaseFinalizer | RecordShutdown | RecordRemediation | RecordReclaim | DisableSchedule
 
 
-async def perform(observer: Observer, subject: Subject, action: OnItself) -> None:
+async def perform(writer: Writer, subject: Subject, action: OnItself) -> None:
     """Carries out one of these actions; `subject` is what it is afterwards."""
     match action:
         case AddFinalizer():
-            await _finalizers(observer, subject, [*subject.finalizers, names.FINALIZER])
+            await _finalizers(writer, subject, [*subject.finalizers, names.FINALIZER])
         case ReleaseFinalizer():
-            await _finalizers(observer, subject, [one for one in subject.finalizers if one != names.FINALIZER])
+            await _finalizers(writer, subject, [one for one in subject.finalizers if one != names.FINALIZER])
         case RecordShutdown(started_at=started):
-            await observer.write_status(subject, {"shutdownStartedAt": rfc3339(started) if started else None})
+            await writer.write_status(subject, {"shutdownStartedAt": rfc3339(started) if started else None})
         case RecordRemediation(count=count, at=at, machine_uid=uid):
             done = Remediation(count=count, at=at, machine_uid=uid)
-            await observer.write_status(subject, {"remediation": done.to_json()})
+            await writer.write_status(subject, {"remediation": done.to_json()})
         case RecordReclaim(reclaim=asked):
-            await observer.write_status(subject, {"reclaim": asked.to_json()})
+            await writer.write_status(subject, {"reclaim": asked.to_json()})
         case DisableSchedule():
             # Whatever else was edited meanwhile, so the version does not matter.
             body = {"metadata": {"uid": subject.me.uid}, "spec": {"schedule": {"enabled": False}}}
-            await observer.write_subject(subject, body)
+            await writer.patch_scheduled_machine(subject, body)
         case _:
             assert_never(action)
 
 
-async def _finalizers(observer: Observer, subject: Subject, wanted: list[str]) -> None:
+async def _finalizers(writer: Writer, subject: Subject, wanted: list[str]) -> None:
     body = {"metadata": {"finalizers": wanted, "resourceVersion": subject.resource_version}}
-    await observer.write_subject(subject, body)
+    await writer.patch_scheduled_machine(subject, body)

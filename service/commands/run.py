@@ -7,12 +7,8 @@ from typing import Any
 import uvloop
 
 from service import app, log
-from service.controller import wiring
 from service.runtime import memory
 from service.settings import add_flags, from_flags
-
-# The controller and whatever else runs beside the servers; see `service.app.Component`.
-FACTORIES: tuple[app.Factory, ...] = (wiring.component,)
 
 
 def register(subparsers: Any) -> None:
@@ -32,5 +28,5 @@ def run(args: argparse.Namespace) -> int:
     log.configure(settings.log_level, settings.log_format)
     memory.settle()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(app.run(settings, FACTORIES if settings.controller else ()))
+        runner.run(app.run(settings))
     return 0

@@ -1,9 +1,10 @@
-"""The spine: observe, decide, act, report, for one ScheduledMachine at a time. Called by the workers."""
+"""The spine: observe, decide, act, report and requeue, for one ScheduledMachine at a time. Called by the workers."""
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Final
+from dataclasses import replace
+from datetime import timedelta
+from typing import NamedTuple
 
 import structlog
 
@@ -13,147 +14,157 @@ from service.act.events import EventRecorder
 from service.act.measure import measure
 from service.act.perform import Performer
 from service.act.report import status_changes
+from service.act.writer import Writer
 from service.clock import Clock
-from service.decide import removal
 from service.decide.events import notices
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
-from service.decide.plan import Delete, Event, Plan, ReleaseFinalizer
+from service.decide.plan import Event, Plan, ReleaseFinalizer
 from service.decide.precedence import precedence
 from service.decide.report import premature, report, stuck
+from service.decide.requeue import Requeue, failed, report_failed, requeue
 from service.decide.situation import Situation
-from service.decide.visibility import doubt
 from service.decide.world import Problem, World
 from service.kube.errors import Conflict, KubeError, NotFound, Rejected, Unavailable
+from service.objects.subject import Subject
 from service.observe.observer import Observer
-from service.observe.subject import Subject
-from service.runtime.backoff import Backoff, Failures
 from service.runtime.key import Key
 from service.runtime.own_writes import OwnWrites
-from service.runtime.queue import URGENT, Queue
-from service.runtime.slots import SLOW_SECONDS
-
-CONFLICT_PAUSES: Final = Backoff(base=0.1, cap=30.0)
-"""Somebody was quicker: look again at once; where that never ends, such as behind a webhook, ever less often."""
-WAITING: Final = "waiting"
-"""The result of a pass that goes on when a provider has answered others."""
-TELL_SECONDS: Final = 2 * SLOW_SECONDS
-"""A wait for a provider that lasts so long is told in the status."""
-EMERGENCY_PAUSE: Final = timedelta(seconds=2)
-"""Somebody waits for his machine: no back-off."""
+from service.runtime.slots import Slots
+from service.sharding.fence import NotOursError
 
 log = structlog.get_logger(__name__)
 
 
-class TroubleError(Exception):
-    """An action failed; it has been reported, and the object is to be looked at again later."""
+class Pass(NamedTuple):
+    """What came of one pass: a label for the metrics, and when the object is due again; None if it is gone."""
 
-    def __init__(self, message: str, retry_after: timedelta | None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+    result: str
+    requeue: Requeue | None
+
+
+class Actors(NamedTuple):
+    """What acts on behalf of a pass."""
+
+    performer: Performer
+    writer: Writer
+    events: EventRecorder
+    own_writes: OwnWrites
+    slots: Slots
 
 
 class Reconciler:
     """Brings one ScheduledMachine closer to what its spec and the time ask for."""
 
     def __init__(
-        self, queue: Queue, observer: Observer, performer: Performer, events: EventRecorder, clock: Clock
+        self, observer: Observer, actors: Actors, clock: Clock, shown_shard: Callable[[Key], str | None]
     ) -> None:
-        self._queue = queue
         self._observer = observer
-        self._performer = performer
-        self._events = events
+        self._performer = actors.performer
+        self._writer = actors.writer
+        self._events = actors.events
+        self._own_writes = actors.own_writes
+        self._slots = actors.slots
         self._clock = clock
-        self._conflicts = Failures(CONFLICT_PAUSES)
-        self.echoes = OwnWrites(queue.add)
-        observer.on_written = lambda key, raw: self.echoes.wrote(key, raw["metadata"]["resourceVersion"])
-        self.shown_shard: Callable[[Key], str | None] = lambda _key: None
-        self.on_finished: Callable[[Key, bool], None] = lambda _key, _waits: None
-        """Told when a pass is over, or an object gone, and whether the rest of the pass waits for its turn."""
+        self._shown_shard = shown_shard
 
-    async def __call__(self, key: Key) -> None:
-        """One pass over one object."""
+    async def __call__(self, key: Key) -> Requeue | None:
+        """One pass over one object; when it is due again, or None if it is gone."""
         started, result = time.perf_counter(), "error"
-        self.echoes.begin(key)
+        self._own_writes.begin(key)
         with structlog.contextvars.bound_contextvars(object=str(key)):
             try:
-                result = await self._pass(key)
+                result, found = await self._pass(key)
             finally:
-                self.echoes.end(key)
-                self.on_finished(key, result == WAITING)
+                self._own_writes.end(key)
+                self._slots.finished(key, waits=result == "waiting")
                 metrics.RECONCILE_DURATION.observe(time.perf_counter() - started)
                 metrics.RECONCILES.labels(result).inc()
+        return found
 
-    async def _pass(self, key: Key) -> str:
+    async def _pass(self, key: Key) -> Pass:
         subject = self._observer.subject(key)
         if subject is None:
-            self._queue.discard(key)
-            self.forget(key)  # also what a pass took hold of that was under way when it went
-            return "gone"
-        # Before anything can go wrong: a back-off must not reach beyond a boundary.
-        self._remind(key, subject.intent.next_boundary(self._clock.now()))
-        world = await self._observe(subject)
-        if self._observer.is_superseded(subject):
-            # To look takes long if a workload cluster is slow: what was called off meanwhile must not be done.
-            self._queue.add(key)
-            return "unchanged"
-        now = self._clock.now()
-        plan = decide(subject.intent, world, now)
-        self._remind(key, plan.requeue_at)
-        metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
-        world, outcome = await self._performer.perform(subject, world, plan)
+            return Pass("gone", None)
+        boundary = subject.intent.next_boundary(self._clock.now())
         try:
-            await self._report(subject, world, plan, outcome, now)
+            done = await self._reconcile(subject)
+        except KubeError as error:
+            done = Pass("error", failed(error.message, _pause(error)))
+        except NotOursError:
+            raise
+        except Exception as error:
+            log.exception("a bug in handling this object")
+            done = Pass("error", failed(repr(error), None))
+        found = done.requeue or Requeue()
+        return Pass(done.result, found.no_later_than(boundary))
+
+    async def _reconcile(self, subject: Subject) -> Pass:
+        world = await self._observe(subject)
+        now = self._clock.now()
+        if self._writer.is_superseded(subject):
+            # Observing takes long if a workload cluster is slow: what was called off meanwhile must not be done.
+            return Pass("unchanged", Requeue(at=now))
+        plan = decide(subject.intent, world, now)
+        metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
+        try:
+            world, outcome = await self._performer.perform(subject, world, plan)
+            stored = await self._report(subject, Situation.at(subject.intent, world, now), plan, outcome)
         except Unavailable as error:
-            asked = timedelta(seconds=error.retry_after) if error.retry_after else None
-            raise TroubleError(error.message, asked or _hurry(plan)) from error
+            return Pass("error", report_failed(plan, error.message, _pause(error)))
+        except KubeError as error:
+            return Pass("error", failed(error.message, _pause(error), plan.requeue_at))
+        found = requeue(world, plan, outcome, now)
+        if not stored:
+            found = found.no_later_than(now)
         priority = precedence(subject.intent.priority, has_machine=bool(world.children))
-        self._remind(key, plan.requeue_at, priority)
-        self._look_again(key, plan, outcome)
-        self._look_for_what_nobody_tells(key, world, plan, outcome)
-        if outcome.awaits is not None:
-            return WAITING
-        return "changed" if outcome.done else "unchanged"
+        return Pass(_result(outcome, found), replace(found, priority=priority))
 
     async def _observe(self, subject: Subject) -> World:
-        """Looks; what a human must mend before we can see, such as a missing permission, is said in the status."""
+        """Observes; what a human must mend first, such as a missing permission, goes into the status."""
         try:
             return await self._observer.observe(subject)
         except Rejected as error:
-            failure = Problem(reason=type(error).__name__, message=error.message)
-            after = stuck(subject.status, failure, subject.me.generation, self._clock.now())
+            problem = Problem(reason=type(error).__name__, message=error.message)
+            after = stuck(subject.status, problem, subject.me.generation, self._clock.now())
             changes = status_changes(subject.status, after)
             if changes:
-                await self._observer.write_status(subject, changes)
-                self._events.record(subject.me, Event(failure.reason, failure.message, warning=True))
+                await self._writer.write_status(subject, changes)
+                self._events.record(subject.me, Event(problem.reason, problem.message, warning=True))
             raise
 
-    async def _report(self, subject: Subject, world: World, plan: Plan, outcome: Outcome, now: datetime) -> None:
-        before, situation = subject.status, Situation.at(subject.intent, world, now)
+    async def _report(self, subject: Subject, situation: Situation, plan: Plan, outcome: Outcome) -> bool:
+        """Stores the status and records Events; False if the object was edited meanwhile and is due again at once."""
+        before = subject.status
         if premature(situation, plan, outcome) or _passes_unnoticed(before, outcome):
-            return
-        told = report(situation, plan, outcome)
-        after = told.model_copy(update={"shard": self.shown_shard(subject.key)})
-        changes = status_changes(before, after)
-        let_go = outcome.did(ReleaseFinalizer) and not subject.finalizers
-        if changes and not let_go:  # after that there is nothing left to write to, unless others hold it
-            try:
-                await self._observer.write_status(subject, changes)
-            except NotFound:
-                if not outcome.did(ReleaseFinalizer):
-                    return  # it is gone, and with it whoever would read what we have to tell
-            except Conflict:
-                # Edited meanwhile: what was done is told, the status and what it tells are worked out anew.
-                self._tell(subject, before, before, plan, outcome)
-                await self._observer.catch_up(subject)
-                self._queue.add(subject.key)
-                return
-            except KubeError:
-                self._tell(subject, before, before, plan, outcome)
+            return True
+        after = report(situation, plan, outcome).model_copy(update={"shard": self._shown_shard(subject.key)})
+        try:
+            stored = await self._store(subject, after, outcome)
+        except KubeError as error:
+            self._record(subject, before, before, plan, outcome)
+            if not isinstance(error, Conflict):
                 raise
-        self._tell(subject, before, after, plan, outcome)
+            # Edited meanwhile: what was done is recorded, the status is worked out again.
+            await self._writer.refresh(subject)
+            return False
+        if stored:
+            self._record(subject, before, after, plan, outcome)
+        return True
 
-    def _tell(
+    async def _store(self, subject: Subject, after: ScheduledMachineStatus, outcome: Outcome) -> bool:
+        """Writes the status if it changed; False if the object is gone, and nothing is left to record Events about."""
+        changes = status_changes(subject.status, after)
+        released = outcome.did(ReleaseFinalizer)
+        if not changes or (released and not subject.finalizers):  # the latter is gone, unless others hold it
+            return True
+        try:
+            await self._writer.write_status(subject, changes)
+        except NotFound:
+            return released
+        return True
+
+    def _record(
         self,
         subject: Subject,
         before: ScheduledMachineStatus,
@@ -161,57 +172,22 @@ class Reconciler:
         plan: Plan,
         outcome: Outcome,
     ) -> None:
-        for notice in notices(before, after, plan, outcome):
-            self._events.record(subject.me, notice)
-            log.info(notice.message, reason=notice.reason, warning=notice.warning)
+        """Records Events, log lines and metrics of one pass."""
+        for event in notices(before, after, plan, outcome):
+            self._events.record(subject.me, event)
+            log.info(event.message, reason=event.reason, warning=event.warning)
         if before.phase != after.phase:
             log.info("phase changed", before=before.phase, after=after.phase, reason=plan.reason)
         measure(before, after, plan, outcome, self._clock)
 
-    def _remind(self, key: Key, due: datetime | None, priority: int | None = None) -> None:
-        if due is not None:
-            self._queue.add(key, due=due, priority=priority)
 
-    def _look_again(self, key: Key, plan: Plan, outcome: Outcome) -> None:
-        if plan.agent_requeue_after is not None:
-            a_second = self._clock.real_seconds(timedelta(seconds=1))
-            self._queue.add(key, due=self._clock.now() + plan.agent_requeue_after / a_second)
-        if not outcome.interrupted:
-            self._conflicts.succeeded(key)
-        if outcome.interrupted:
-            self._queue.retry(key, after=self._conflicts.failed(key))
-        elif outcome.trouble is not None:
-            # A drain does not wait for a back-off.
-            soon = outcome.trouble.retry_after or _hurry(plan) or plan.requeue_after or _drain_pause(plan)
-            raise TroubleError(outcome.trouble.message, soon)
-        elif outcome.awaits is not None and not outcome.awaits.slow:
-            self._queue.retry(key, after=TELL_SECONDS)  # a slot that is free wakes it before; else the user is told
-        else:
-            self._look_soon(key, plan, outcome)
-
-    def _look_soon(self, key: Key, plan: Plan, outcome: Outcome) -> None:
-        if outcome.left:
-            self._queue.retry(key)  # besides: a drain does not wait for what has failed for hours
-        if plan.requeue_after == timedelta(0):
-            self._queue.add(key, due=URGENT if _hurry(plan) else None)
-            return
-        for pause in (plan.requeue_after, *(blocker.again_in for blocker in outcome.blockers)):
-            if pause is not None:
-                self._queue.retry(key, after=pause.total_seconds())
-
-    def _look_for_what_nobody_tells(self, key: Key, world: World, plan: Plan, outcome: Outcome) -> None:
-        if _vanished(world, outcome):
-            self._queue.add(key)
-        elif world.unseen and plan.requeue_after is None:
-            raise TroubleError(doubt(world), None)
-        elif plan.backoff_needed:
-            raise TroubleError(plan.message, None)
-
-    def forget(self, key: Key) -> None:
-        """A ScheduledMachine is gone, or somebody else's now."""
-        self._conflicts.succeeded(key)
-        self.on_finished(key, False)  # noqa: FBT003 - as for every listener
-        self._observer.forget(key)
+def _result(outcome: Outcome, found: Requeue) -> str:
+    """The label of a pass in the metrics."""
+    if found.failure is not None:
+        return "error"
+    if outcome.awaits is not None:
+        return "waiting"
+    return "changed" if outcome.done else "unchanged"
 
 
 def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
@@ -220,14 +196,5 @@ def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
     return waits is not None and not outcome.done and (not waits.slow or before.phase is Phase.ERROR)
 
 
-def _hurry(plan: Plan) -> timedelta | None:
-    return EMERGENCY_PAUSE if plan.phase is Phase.EMERGENCY_REMOVE else None
-
-
-def _drain_pause(plan: Plan) -> timedelta | None:
-    return removal.ASK_AGAIN if plan.drain is not None and not plan.drain.done else None
-
-
-def _vanished(world: World, outcome: Outcome) -> bool:
-    """Whether something that we deleted went at once: our own writes wake nobody, and what is next can be done now."""
-    return any(isinstance(action, Delete) and world.child(action.role) is None for action in outcome.done)
+def _pause(error: KubeError) -> timedelta | None:
+    return timedelta(seconds=error.retry_after) if error.retry_after else None

@@ -43,6 +43,11 @@ def strip(node: Node) -> tuple[Action, ...]:
     return (RemoveAgent(node=node.name, uid=node.uid),) if names.LABEL_RECLAIM_AGENT in node.labels else ()
 
 
+def config_name(node: str) -> str:
+    """The ConfigMap of the agent on a Node."""
+    return names.RECLAIM_CONFIG_PREFIX + node
+
+
 def is_labelled(node: Node) -> bool:
     """Whether the agent's DaemonSet picks the Node."""
     return node.labels.get(names.LABEL_RECLAIM_AGENT) == names.RECLAIM_AGENT_ENABLED

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from crds import names
-from service.decide.reclaim_agent import DAEMON_SET_MISSING, NAMESPACE_MISSING, is_labelled
+from service.decide.reclaim_agent import DAEMON_SET_MISSING, NAMESPACE_MISSING, config_name, is_labelled
 from service.decide.world import Node, Problem, ReclaimAgent
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
@@ -104,11 +104,6 @@ class AgentObserver:
     def _config_changed(self, cluster: Key, change: Change) -> None:
         if change.key.name.startswith(names.RECLAIM_CONFIG_PREFIX):
             self._changed(cluster, change.key.name.removeprefix(names.RECLAIM_CONFIG_PREFIX))
-
-
-def config_name(node: str) -> str:
-    """The ConfigMap of the agent on a Node."""
-    return names.RECLAIM_CONFIG_PREFIX + node
 
 
 async def _missing(client: Client) -> Problem | None:

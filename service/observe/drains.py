@@ -5,7 +5,6 @@ The first few Nodes of a workload cluster have a watch each, as a kubelet has; f
 fewer connections. What cannot be watched is listed, ever less often.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from service.decide.world import Node, Pod, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, Unavailable
 from service.kube.resource import DAEMON_SETS, NAMESPACES, POD_DISRUPTION_BUDGETS, PODS, Resource
-from service.observe import views
+from service.objects import views
 from service.observe.refusals import Refusals, slim_budget
 from service.observe.shared_watches import SharedWatches
 from service.runtime.backoff import Backoff, Failures
@@ -28,11 +27,9 @@ from service.runtime.cache import Change, Object
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.workload.connection import PAGE, WorkloadCluster
+from service.workload.pods import pods_on
 
-LIST_SECONDS: Final = 30.0
 SYNC_SECONDS: Final = 5.0
-MOST_PODS: Final = 5000
-"""Ten times as many as a Node can have."""
 OWN_WATCHES: Final = 16
 """Nodes of one workload cluster that have a watch of their own while they are drained."""
 WATCHED_BYTES: Final = 8 * 1024 * 1024
@@ -192,27 +189,6 @@ class DrainObserver:
         del change
         for key in self._shared.users(cluster):
             self._changed(key)
-
-
-async def pods_on(client: Callable[[], Client], node: str) -> tuple[Pod, ...]:
-    """Asks for the pods on a Node. A list that goes on and on would keep a worker from everybody else."""
-    try:
-        async with asyncio.timeout(LIST_SECONDS):
-            return await _listed(client(), node)
-    except TimeoutError:
-        raise Unavailable(f"the list of the pods on Node {node} does not end") from None
-
-
-async def _listed(client: Client, node: str) -> tuple[Pod, ...]:
-    found: list[Pod] = []
-    more: str | None = None
-    while len(found) <= MOST_PODS:
-        page = await client.list_page(PODS, fields=f"spec.nodeName={node}", limit=PAGE, more=more)
-        found += views.pods(page.items)
-        more = page.more
-        if more is None:
-            return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
-    raise Unavailable(f"the list of the pods on Node {node} does not end")
 
 
 async def _settled(informer: Informer) -> None:

@@ -16,7 +16,7 @@ from service.decide.world import Child, Role, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import Resource
-from service.observe.subject import Subject
+from service.objects.subject import Subject
 
 ASK_SECONDS: Final = 2.0
 """Nothing depends on the answer but a condition: a provider that hangs must not hold up what does."""

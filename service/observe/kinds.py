@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from service.decide.world import Problem, Role, Unseen, World
 from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
-from service.observe.subject import Subject
+from service.objects.subject import Subject
 from service.observe.watches import NotListedError
 
 

@@ -5,45 +5,58 @@ pods of a Node that is being drained.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from crds import names
 from crds.providers import ProviderPolicy
 from service.clock import Clock
-from service.decide import contracts, reclaim_agent
+from service.decide import reclaim_agent
 from service.decide.drain import PODS_NOT_LISTED
 from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reclaim import wants_author
-from service.decide.world import Cluster, HostConflict, Node, Pod, Reachability, Role, World
+from service.decide.world import Cluster, HostConflict, Reachability, Role, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
-from service.kube.resource import SCHEDULED_MACHINES, Resource
-from service.observe import freshness, hosts, kinds, views
+from service.kube.resource import SCHEDULED_MACHINES
+from service.objects import views
+from service.objects.lookup import get_or_none
+from service.objects.subject import Subject
+from service.observe import hosts, kinds
 from service.observe.agents import AgentObserver
-from service.observe.drains import DrainObserver, pods_on
+from service.observe.drains import DrainObserver
 from service.observe.drifts import Drifts
 from service.observe.field_managers import who_enabled
 from service.observe.hosts import Hosts, Sources
 from service.observe.nodes import NodeIndex
-from service.observe.subject import Subject
 from service.observe.watches import CapiInformers, Watches
 from service.runtime.identity import well_formed
 from service.runtime.informer import Informer
 from service.runtime.key import Key
-from service.workload.clusters import WorkloadCluster as Connection
-from service.workload.clusters import WorkloadClusters, WorkloadUnreachable
+from service.workload.clusters import WorkloadClusters
+from service.workload.connection import WorkloadCluster
 
 Raw = dict[str, Any]
 _NOWHERE: Final = Reachability(reachable=False, reason="NoNode", message="there is no Node to look at")
 
 
+def _ignore(_key: Key) -> None:
+    """For a test that looks only once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How hosts are told apart, and what wakes a ScheduledMachine whose surroundings no other watch covers."""
+
+    identities: HostIdentities = DEFAULT_IDENTITIES
+    agent_changed: Callable[[Key], None] = _ignore
+    drain_changed: Callable[[Key], None] = _ignore
+    """Pods left the Node, or a PodDisruptionBudget allows an eviction."""
+
+
 class Observer:
-    """Observes through the watches; also takes in what our own writes changed."""
+    """Observes through the watches; writes nothing."""
 
     def __init__(
         self,
@@ -52,30 +65,20 @@ class Observer:
         workloads: WorkloadClusters,
         policy: ProviderPolicy,
         clock: Clock,
-        identities: HostIdentities = DEFAULT_IDENTITIES,
+        options: Options = Options(),  # noqa: B008 - frozen
     ) -> None:
         self._client = client
         self._watches = watches
         self._workloads = workloads
         self._policy = policy
         self._clock = clock
+        self._options = options
         self.nodes = NodeIndex()
-        self._identities = identities
-        self.hosts = Hosts(identities, Sources(watches.scheduled.get, self._read, self._takes_machines))
-        self._drifts = Drifts(client, self.resolve)
+        self.hosts = Hosts(options.identities, Sources(watches.scheduled.get, self._read, self._takes_machines))
+        self._drifts = Drifts(client, watches.resolve)
         self.agents = AgentObserver(self._agent_changed)
-        self.drains = DrainObserver(clock, self._drain_changed, self.nodes.users)
+        self.drains = DrainObserver(clock, options.drain_changed, self.nodes.users)
         self._with_agents: set[Key] = set()
-        self.on_agent: Callable[[Key], None] = lambda _key: None
-        """Told whose reclaim agent changed."""
-        self.on_claim: Callable[[Key, tuple[str, ...]], None] = lambda _key, _terms: None
-        """Called with an object that we wrote or asked for, and the hosts to which its claim changed by that."""
-        self.on_neighbour: Callable[[Key], None] = lambda _key: None
-        """Called with each other object on a Node that we wrote: its watch takes our write for an echo."""
-        self.on_drain: Callable[[Key], None] = lambda _key: None
-        """Told whose drain may go on: pods went, or a budget allows an eviction."""
-        self.on_written: Callable[[Key, Raw], None] = lambda _key, _raw: None
-        """Told for whom an object was written, and what the API server answered."""
 
     def subject(self, key: Key) -> Subject | None:
         """The ScheduledMachine of that name, if there is one."""
@@ -101,7 +104,7 @@ class Observer:
         world = await self._with_node(subject, world)
         if wants_author(subject.intent, subject.status, self._clock.now()):
             world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
-        host = host_of(self._identities, subject.intent.spec, world)
+        host = host_of(self._options.identities, subject.intent.spec, world)
         changes = await self._drifts.look(subject, world)
         return replace(world, host=host, host_conflict=self._host_conflict(subject, world), spec_changes=changes)
 
@@ -125,10 +128,10 @@ class Observer:
         parts = role is Role.MACHINE and world.children
         if raw is None and (parts or views.recorded_uid(role, subject.status)):
             try:
-                raw = await self._asked(informer, key)
+                raw = await get_or_none(self._client, informer.resource, key)
             except NotFound as error:  # the kind, that is: nobody can tell about the object
                 return kinds.not_seen(world, role, error)
-        return _having(world, subject, role, informer.resource, raw) if raw is not None else world
+        return views.with_child(world, role, informer.resource, raw) if raw is not None else world
 
     async def _informer(self, subject: Subject, role: Role) -> Informer | None:
         """The cache in which a provider's object would be; None if there cannot be one, as its kind is not served."""
@@ -143,104 +146,6 @@ class Observer:
         if informer is None:
             raise NotFound(f"{recorded[1]} in {recorded[0]} is not served any more, nor in another version")
         return informer
-
-    async def _asked(self, informer: Informer, key: Key) -> Raw | None:
-        """What the API server holds; None if there is no such object, `NotFound` if it does not know the kind."""
-        try:
-            raw = await self._client.get(informer.resource, key.name, namespace=key.namespace)
-        except NotFound as error:
-            if error.missing_kind:
-                raise
-            return None
-        return raw
-
-    async def resolve(self, api_version: str, kind: str) -> Resource:
-        """The resource behind a kind; `NotFound` if it is not installed."""
-        return await self._watches.resolve(api_version, kind)
-
-    async def resource_of(self, world: World, role: Role) -> Resource:
-        """The resource of an object that was seen."""
-        child = world.child(role)
-        if child is None:
-            raise NotFound(f"there is no {role} object any more")
-        return await self.resolve(child.api_version, child.kind)
-
-    def absorbed(self, subject: Subject, world: World, role: Role, resource: Resource, raw: Raw) -> World:
-        """The world after a write of ours to a child.
-
-        One without our label, such as somebody else's of the same name, is not watched: kept, it would never go again.
-        """
-        informer = self._watches.informer_of(resource)
-        if informer is not None and names.LABEL_OWNER in (raw["metadata"].get("labels") or {}):
-            informer.absorb(raw)
-        self.on_written(subject.key, raw)
-        return _having(world, subject, role, resource, raw)
-
-    def vanished(self, world: World, role: Role, resource: Resource) -> World:
-        """The world after a deletion that nothing held up."""
-        child, informer = world.child(role), self._watches.informer_of(resource)
-        if informer is not None and child is not None:
-            informer.absorb_deletion(Key(child.namespace, child.name), child.uid)
-        return world.having(**{role.value: None})
-
-    async def write_subject(self, subject: Subject, body: Raw) -> None:
-        """Patches the ScheduledMachine itself; `subject` is what it is afterwards."""
-        name, namespace = subject.key.name, subject.key.namespace
-        self._wrote(subject, await self._client.patch(SCHEDULED_MACHINES, name, body, namespace=namespace))
-
-    async def write_status(self, subject: Subject, changes: Raw) -> None:
-        """Merges into the status, unless the ScheduledMachine has changed since it was read.
-
-        A patch would say the same, but costs the API server an eighth more: it is stored whole.
-        """
-        body = subject.with_status(changes)
-        raw = await self._client.replace(
-            SCHEDULED_MACHINES, subject.key.name, body, namespace=subject.key.namespace, subresource="status"
-        )
-        self._wrote(subject, raw)
-
-    def _wrote(self, subject: Subject, raw: Raw) -> None:
-        self._watches.scheduled.absorb(raw)
-        self._claimed(subject.key)
-        self.on_written(subject.key, raw)
-        subject.raw = raw
-
-    async def catch_up(self, subject: Subject) -> None:
-        """Asks for the ScheduledMachine after a conflict: until its watch hears, every further write would conflict."""
-        await self._catch_up(self._watches.scheduled, subject.key)
-
-    async def catch_up_child(self, resource: Resource, name: str, namespace: str) -> None:
-        """The same for a child."""
-        informer = self._watches.informer_of(resource)
-        if informer is not None:
-            await self._catch_up(informer, Key(namespace, name))
-
-    async def _catch_up(self, informer: Informer, key: Key) -> None:
-        raw = await self._asked(informer, key)
-        if raw is not None:
-            informer.absorb(raw, notify=True)
-
-    def is_superseded(self, subject: Subject) -> bool:
-        """Whether something newer of the ScheduledMachine has been heard since it was read; asks nobody."""
-        known = self._watches.scheduled.version(subject.key)
-        return known is None or known > int(subject.resource_version)
-
-    def is_past(self, moment: datetime | None) -> bool:
-        """Whether a moment has come."""
-        return moment is not None and moment <= self._clock.now()
-
-    async def is_current(self, subject: Subject) -> bool:
-        """Whether the ScheduledMachine is still as it was read; asks the API server."""
-        scheduled = self._watches.scheduled
-        current = await freshness.is_current(self._client, scheduled, subject.key, subject.raw)
-        self._claimed(subject.key)
-        return current
-
-    def _claimed(self, key: Key) -> None:
-        """Others may have a better claim to a host now, or none any more."""
-        terms = self.hosts.saw(key, self._watches.scheduled.get(key))
-        if terms:
-            self.on_claim(key, terms)
 
     # Cluster, host and Node
 
@@ -257,7 +162,7 @@ class Observer:
     async def _really_no_cluster(self, subject: Subject, clusters: Informer) -> Cluster | None:
         """Asks the API server: a running machine is not taken down on the word of a cache."""
         key = subject.cluster
-        raw = await self._asked(clusters, key) if key is not None else None
+        raw = await get_or_none(self._client, clusters.resource, key) if key is not None else None
         with well_formed("a Cluster"):
             return views.cluster(raw) if raw is not None else None
 
@@ -273,7 +178,7 @@ class Observer:
         wanted = hosts.wants_machines(subject.raw, subject.intent) and subject.intent.covers(self._clock.now())
         if not wanted or world.cluster is None or world.cluster.deleting:
             return None
-        return hosts.named_host(self._identities, subject.raw)
+        return hosts.named_host(self._options.identities, subject.raw)
 
     def _takes_machines(self, cluster: Key) -> bool:
         clusters = self._watches.clusters
@@ -291,7 +196,7 @@ class Observer:
         workload = self._workloads.hold(cluster, subject.key)
         if not workload.settled.is_set():
             return world  # its first answer wakes us
-        state = _sight_of(workload, name)
+        state = _reachability_of(workload, name)
         raw = workload.nodes.get(Key("", name)) if state.reachable and name else None
         term = _provider_term(subject, world)
         neighbours = self.hosts.sharing(subject.key, term) if term and raw is not None else frozenset()
@@ -309,7 +214,7 @@ class Observer:
     def _agent_changed(self, cluster: Key, node: str | None) -> None:
         users = self._workloads.holders(cluster) if node is None else self.nodes.users(cluster, node)
         for key in users & self._with_agents:
-            self.on_agent(key)
+            self._options.agent_changed(key)
 
     def forget(self, key: Key) -> None:
         """A ScheduledMachine needs no workload cluster any more."""
@@ -318,32 +223,8 @@ class Observer:
         self._with_agents.discard(key)
         self._workloads.release(key)
 
-    def workload_client(self, subject: Subject) -> Client:
-        """For writes to the workload cluster; `WorkloadUnreachable` while that is out of reach."""
-        return self._held(subject).client()
-
-    async def node_now(self, subject: Subject, name: str) -> Node | None:
-        """The Node as known once the workload cluster has given its first answer."""
-        workload = self._held(subject)
-        await workload.settled.wait()
-        raw = workload.nodes.get(Key("", name))
-        return views.node(raw) if raw is not None else None
-
-    def absorb_agent_config(self, subject: Subject, raw: Raw) -> None:
-        """Takes in the answer to a write of ours to the ConfigMap of an agent."""
-        self.agents.wrote(self._held(subject), raw)
-
-    def absorb_node(self, subject: Subject, raw: Raw) -> None:
-        """Takes in the answer to a write of ours to a Node."""
-        if subject.cluster is None or not self._held(subject).nodes.absorb(raw):
-            return
-        for other in self.nodes.users(subject.cluster, raw["metadata"]["name"]) - {subject.key}:
-            self.on_neighbour(other)
-
-    def _held(self, subject: Subject) -> Connection:
-        if subject.cluster is None:
-            raise WorkloadUnreachable("the spec names no cluster", reason="NoCluster")
-        return self._workloads.hold(subject.cluster, subject.key)
+    def _held(self, subject: Subject) -> WorkloadCluster:
+        return self._workloads.held_by(subject.key, subject.cluster)
 
     async def _with_pods(self, subject: Subject, world: World) -> World:
         """The pods on a Node that is being drained; not asked for otherwise, nor where nobody waits for them."""
@@ -359,17 +240,6 @@ class Observer:
             down = Reachability(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
             # The Node was seen: what needs no pods can be done.
             return replace(world, workload=down, pods_requeue_after=self.drains.listing_pause(subject.key))
-
-    async def pods_of(self, subject: Subject, node: str) -> tuple[Pod, ...]:
-        """Asks for the pods on a Node."""
-        return await pods_on(partial(self.workload_client, subject), node)
-
-    def refused(self, subject: Subject, pod: Pod, reason: str, retry_after: float | None) -> timedelta:
-        """Takes down that an eviction was refused; in how much real time to ask again."""
-        return self.drains.refused(subject.key, self._held(subject), pod, reason, retry_after)
-
-    def _drain_changed(self, key: Key) -> None:
-        self.on_drain(key)
 
 
 def _provider_term(subject: Subject, world: World) -> str | None:
@@ -388,12 +258,12 @@ def _node_name(world: World) -> str | None:
     return reclaim.node or None if reclaim else None
 
 
-def _sight_of(workload: Connection, node: str | None) -> Reachability:
-    """Whether a Node can be looked at: not while its cluster is out of reach, nor while what it sent is unreadable."""
+def _reachability_of(workload: WorkloadCluster, node: str | None) -> Reachability:
+    """Whether a Node can be looked at: not while its cluster is out of reach, nor while its object is unreadable."""
     why = workload.nodes.unreadable(Key("", node)) if node else None
     if workload.state.reachable and why:
         return Reachability(reachable=False, reason="NodeUnreadable", message=f"Node {node} cannot be read: {why}")
-    return Reachability(workload.state.reachable, workload.state.reason, workload.state.message)
+    return workload.state
 
 
 def _rival(subject: Subject, capi: CapiInformers | None) -> str | None:
@@ -401,16 +271,6 @@ def _rival(subject: Subject, capi: CapiInformers | None) -> str | None:
     raw = capi.machines.get(subject.key) if capi else None
     owners = raw["metadata"].get("ownerReferences") or () if raw else ()
     return subject.key.name if any(owner.get("uid") == subject.me.uid for owner in owners) else None
-
-
-def _having(world: World, subject: Subject, role: Role, resource: Resource, raw: Raw) -> World:
-    """The world with an object as it is now."""
-    child = views.child(role, (resource.api_version, resource.kind), raw, subject.me, subject.status)
-    if role is not Role.MACHINE:
-        return world.having(**{role.value: child})
-    if world.contract is None:
-        return world
-    return replace(world, machine=contracts.read_machine(world.contract, child, raw))
 
 
 def _complete(raw: Raw) -> Raw:

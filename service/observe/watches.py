@@ -46,18 +46,24 @@ class NotListedError(Unavailable):
     """A kind whose objects nobody can list, such as for want of the webhook that converts them: no passing fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """Who is told of changes that others made."""
+def _ignore(*_: object) -> None:
+    """For a listener that is not needed."""
 
-    scheduled: Listener
-    cluster: Listener
-    child: Listener
-    restart: Callable[[str, str], None]
-    """Told the kind whose watch broke, and why."""
-    defect: Callable[[str, str], None] = lambda _kind, _defect: None
-    """Told the kind of an object that cannot be read, and what is wrong with it."""
-    drain_rule: Listener = lambda _change: None
+
+@dataclass(frozen=True, slots=True)
+class WatchListener:
+    """What is called when a watched object changes, or a watch has trouble."""
+
+    scheduled: Listener = _ignore
+    cluster: Listener = _ignore
+    child: Listener = _ignore
+    drain_rule: Listener = _ignore
+    restart: Callable[[str, str], None] = _ignore
+    """With the kind whose watch broke, and why."""
+    defect: Callable[[str, str], None] = _ignore
+    """With the kind of an object that cannot be read, and what is wrong with it."""
+    ended: Callable[[Resource], None] = _ignore
+    """With a provider's kind that is not watched any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,10 @@ class Watches:
     """The caches that observation reads. Only children with our label are watched: there may be many other Machines."""
 
     def __init__(
-        self, client: Client, discovery: Discovery, hooks: Hooks, namespaces: tuple[str, ...] = (), *, shards: int = 1
+        self, client: Client, discovery: Discovery, namespaces: tuple[str, ...] = (), *, shards: int = 1
     ) -> None:
         self._client = client
-        self._hooks = hooks
+        self._listener = WatchListener()
         self._discovery = discovery
         self._namespaces = namespaces
         self._group: asyncio.TaskGroup | None = None
@@ -86,14 +92,19 @@ class Watches:
         self._kind_tasks: dict[Resource, asyncio.Task[None]] = {}
         self._unneeded: set[Resource] = set()
         """Kinds that the last sweep found unneeded."""
-        self.on_ended: Callable[[Resource], None] = lambda _resource: None
-        """Told of a provider's kind that is not watched any more."""
         self._capi_tasks: list[asyncio.Task[None]] = []
         self._found: Found | None = None
         self.capi: CapiInformers | None = None
         indexes = INDEXES | {SHARD: shard_index(shards)}
-        self.scheduled = self._informer(SCHEDULED_MACHINES, hooks.scheduled, indexes=indexes)
+        self.scheduled = self._informer(SCHEDULED_MACHINES, self._scheduled_changed, indexes=indexes)
         self._definitions = self._informer(CUSTOM_RESOURCE_DEFINITIONS, self._definition_changed, metadata_only=True)
+
+    def subscribe(self, listener: WatchListener) -> None:
+        """Sets what is called on changes; before `start`."""
+        self._listener = listener
+
+    def _scheduled_changed(self, change: Change) -> None:
+        self._listener.scheduled(change)
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Starts watching in `group`; returns when everything that is needed at once is complete."""
@@ -164,8 +175,8 @@ class Watches:
         return True
 
     async def _watch_capi(self, found: Found) -> tuple[list[asyncio.Task[None]], CapiInformers]:
-        machines = self._informer(found.machines, self._hooks.child, labels=names.LABEL_OWNER)
-        clusters = self._informer(found.clusters, self._hooks.cluster, slim=_slim_cluster)
+        machines = self._informer(found.machines, self._listener.child, labels=names.LABEL_OWNER)
+        clusters = self._informer(found.clusters, self._listener.cluster, slim=_slim_cluster)
         rules = self._drain_rules(found.drain_rules) if found.drain_rules else None
         tasks = [self._run(informer) for informer in (machines, clusters, rules) if informer is not None]
         try:
@@ -180,7 +191,7 @@ class Watches:
     def _drain_rules(self, resource: Resource) -> Informer:
         """Not waited for: only drains need them."""
         indexes = {"namespace": _namespace_terms}
-        return self._informer(resource, self._hooks.drain_rule, slim=_slim_drain_rule, indexes=indexes)
+        return self._informer(resource, self._listener.drain_rule, slim=_slim_drain_rule, indexes=indexes)
 
     async def kind(self, api_version: str, kind: str) -> Informer | None:
         """The cache of a provider's kind, watched from now on; None if it is not installed."""
@@ -207,7 +218,7 @@ class Watches:
         raise error
 
     def _open(self, resource: Resource) -> Informer:
-        informer = self._informer(resource, self._hooks.child, labels=names.LABEL_OWNER)
+        informer = self._informer(resource, self._listener.child, labels=names.LABEL_OWNER)
         informer.on_restart(lambda reason: self._kind_failed(informer, reason))
         self._kinds[resource] = informer
         self._kind_tasks[resource] = self._run(informer)
@@ -236,7 +247,7 @@ class Watches:
         return named > 0 or len(informer) > 0
 
     def _kind_failed(self, informer: Informer, reason: str) -> None:
-        self._hooks.restart(informer.resource.plural, reason)
+        self._listener.restart(informer.resource.plural, reason)
         if reason == NotFound.__name__ and informer.failures >= FAILURES_THAT_LAST:
             self._discovery.forget(informer.resource.group)
             self._end(informer.resource, "the API server does not serve this kind any more")
@@ -248,11 +259,11 @@ class Watches:
             return
         log.info("watch ended", kind=resource.label, why=why)
         self._kind_tasks.pop(resource).cancel()
-        self.on_ended(resource)
+        self._listener.ended(resource)
         for key in informer:
             raw = informer.get(key)
             if raw is not None:
-                self._hooks.child(Change(EventType.CHANGED, key, raw, UNTOLD))
+                self._listener.child(Change(EventType.CHANGED, key, raw, UNTOLD))
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
         """The resource behind a kind that can be a machine's own."""
@@ -276,8 +287,8 @@ class Watches:
     def _informer(self, resource: Resource, listener: Listener, **options: Any) -> Informer:
         informer = Informer(self._client, resource, namespaces=self._namespaces, **options)
         informer.listen(listener)
-        informer.on_restart(lambda reason: self._hooks.restart(resource.plural, reason))
-        informer.on_defect(lambda defect: self._hooks.defect(resource.plural, defect))
+        informer.on_restart(lambda reason: self._listener.restart(resource.plural, reason))
+        informer.on_defect(lambda defect: self._listener.defect(resource.plural, defect))
         return informer
 
     def _run(self, informer: Informer) -> asyncio.Task[None]:

@@ -27,6 +27,10 @@ URGENT: Final = datetime.fromtimestamp(0, UTC)
 _PROMOTE_AT_ONCE = 1000
 
 
+def _ignore(_seconds: float) -> None:
+    """For a queue whose waits are not measured."""
+
+
 class QueueClosed(Exception):
     """No more keys are given out."""
 
@@ -49,9 +53,10 @@ class Queue:
         failures: Failures | None = None,
         running_per_namespace: int | None = None,
         real: Callable[[], float] = time.monotonic,
+        on_taken: Callable[[float], None] = _ignore,
     ) -> None:
-        self.on_taken: Callable[[float], None] | None = None
-        """Told how many real seconds a key was due before a worker took it."""
+        self._on_taken = on_taken
+        """Called with the real seconds for which a key was due before a worker took it."""
         self._clock = clock
         self._real = real
         self._failures = failures or Failures()
@@ -102,10 +107,8 @@ class Queue:
                 self._file(key, Ask(due=None, at=self._real() + within * self._failures.chance(), priority=None))
 
     def succeeded(self, key: Key) -> None:
-        """The next failure of this key counts as the first; unless its worker has just asked for a retry."""
-        again = self._running.get(key)
-        if again is None or again.at is None:
-            self._failures.succeeded(key)
+        """The next failure of this key counts as the first."""
+        self._failures.succeeded(key)
 
     def discard(self, key: Key) -> None:
         """Forgets what is asked for this key: its object is gone, or somebody else's now."""
@@ -135,8 +138,7 @@ class Queue:
         due = self._due.pop(key)
         self._running[key] = None
         self._count(key.namespace, 1)
-        if self.on_taken is not None:
-            self.on_taken(self._real() - due.since)
+        self._on_taken(self._real() - due.since)
         return key
 
     def done(self, key: Key) -> None:

@@ -11,7 +11,7 @@ OnError = Callable[[Key, Exception], None]
 
 
 class WorkerPool:
-    """`size` workers. `on_error` decides what becomes of a key whose handling failed: usually `queue.retry`."""
+    """`size` workers. `handle` and `on_error` decide when a key is due again."""
 
     def __init__(self, queue: Queue, handle: Handler, *, size: int, on_error: OnError) -> None:
         self._queue = queue
@@ -43,8 +43,6 @@ class WorkerPool:
                 await self._handle(key)
             except Exception as error:  # noqa: BLE001 - supervision: whatever it is, the others go on
                 self._on_error(key, error)
-            else:
-                self._queue.succeeded(key)
             finally:
                 self._queue.done(key)
             # A pass that finds everything in caches never waits: thousands of them would hold up leases and webhooks.

@@ -21,7 +21,8 @@ class ShardQueue(Queue):
     """Takes only keys that are ours: the watches tell of all."""
 
     def __init__(self, clock: Clock, owns: Callable[[Key], bool], *, running_per_namespace: int | None = None) -> None:
-        super().__init__(clock, running_per_namespace=running_per_namespace)
+        latency = metrics.QUEUE_LATENCY.observe
+        super().__init__(clock, running_per_namespace=running_per_namespace, on_taken=latency)
         self._owns = owns
 
     def add(self, key: Key, *, due: datetime | None = None, priority: int | None = None) -> None:

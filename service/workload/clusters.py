@@ -4,20 +4,15 @@ Opened on first need, closed when nobody needs it any more.
 """
 
 import asyncio
-from collections.abc import Callable
 from contextvars import Context
 
 import structlog
 
 from service.kube.client import Client
 from service.kube.pace import WatchThrottle
-from service.kube.transport import Call
-from service.runtime.cache import Change
 from service.runtime.key import Key
 from service.runtime.tasks import start
-from service.workload.connection import Reachability, WorkloadCluster, WorkloadUnreachable
-
-__all__ = ["Reachability", "WorkloadCluster", "WorkloadClusters", "WorkloadUnreachable"]
+from service.workload.connection import ClusterListener, WorkloadCluster, WorkloadUnreachable
 
 log = structlog.get_logger()
 LINGER_SECONDS = 60.0
@@ -30,23 +25,13 @@ class WorkloadClusters:
     def __init__(
         self,
         management: Client,
+        listener: ClusterListener | None = None,
         *,
         linger_seconds: float = LINGER_SECONDS,
-        guard: Callable[[], None] | None = None,
-        observer: Callable[[Call], None] | None = None,
     ) -> None:
-        self.on_node: Callable[[Key, Change], None] | None = None
-        """Told the cluster and the change whenever one of its Nodes changes."""
-        self.on_state: Callable[[Key], None] | None = None
-        """Told the cluster whenever it becomes reachable, or unreachable, or so for another reason."""
-        self.on_restart: Callable[[str, str], None] | None = None
-        """Told the kind watched and the reason whenever a watch of any cluster broke."""
-        self.on_defect: Callable[[str, str], None] | None = None
-        """Told the kind of an object of any cluster that cannot be read, and what is wrong with it."""
         self._management = management
+        self._listener = listener or ClusterListener()
         self._linger = linger_seconds
-        self._guard = guard
-        self._observer = observer
         self._throttle = WatchThrottle()
         self._open: dict[Key, WorkloadCluster] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
@@ -62,9 +47,16 @@ class WorkloadClusters:
             self._holders.setdefault(cluster, set()).add(holder)
         workload = self._open.get(cluster)
         if workload is None:
-            workload = self._open[cluster] = self._make(cluster)
+            workload = WorkloadCluster(cluster, self._management, self._listener, self._throttle)
+            self._open[cluster] = workload
             self._start(workload)
         return workload
+
+    def held_by(self, holder: Key, cluster: Key | None) -> WorkloadCluster:
+        """`hold` for a cluster that a spec may fail to name: `WorkloadUnreachable` then."""
+        if cluster is None:
+            raise WorkloadUnreachable("the spec names no cluster", reason="NoCluster")
+        return self.hold(cluster, holder)
 
     def release(self, holder: Key) -> None:
         """`holder` needs no cluster any more."""
@@ -97,12 +89,9 @@ class WorkloadClusters:
         finally:
             self._group = None
 
-    def _make(self, cluster: Key) -> WorkloadCluster:
-        workload = WorkloadCluster(cluster, self._management, lambda: self._state_changed(cluster), self._throttle)
-        workload.guard, workload.observer, workload.on_restart = self._guard, self._observer, self._watch_broke
-        workload.on_defect = self._object_defective
-        workload.nodes.listen(lambda change: self._node_changed(cluster, change))
-        return workload
+    def subscribe(self, listener: ClusterListener) -> None:
+        """Replaces the listener; clusters that are already open keep theirs."""
+        self._listener = listener
 
     def _start(self, workload: WorkloadCluster) -> None:
         if self._group is not None:
@@ -120,22 +109,6 @@ class WorkloadClusters:
         task = self._tasks.pop(cluster, None)
         if task is not None:
             task.cancel()
-
-    def _node_changed(self, cluster: Key, change: Change) -> None:
-        if self.on_node is not None:
-            self.on_node(cluster, change)
-
-    def _watch_broke(self, resource: str, reason: str) -> None:
-        if self.on_restart is not None:
-            self.on_restart(resource, reason)
-
-    def _object_defective(self, resource: str, defect: str) -> None:
-        if self.on_defect is not None:
-            self.on_defect(resource, defect)
-
-    def _state_changed(self, cluster: Key) -> None:
-        if self.on_state is not None:
-            self.on_state(cluster)
 
 
 async def _unbreakable(workload: WorkloadCluster) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from crds.names import KUBECONFIG_SECRET_SUFFIX
+from service.decide.world import Reachability
 from service.kube.client import Client
 from service.kube.credentials import KubeconfigRefused, Token
 from service.kube.errors import KubeError, NotFound, Unauthorized, Unavailable, Untrusted, bounded
@@ -19,7 +20,7 @@ from service.kube.pace import Limited, WatchThrottle
 from service.kube.resource import NODES, SECRETS
 from service.kube.transport import Call, Limits
 from service.runtime.backoff import Backoff
-from service.runtime.cache import Cache
+from service.runtime.cache import Cache, Change
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.runtime.tasks import start
@@ -48,15 +49,6 @@ _SILENT_CALLS = 2
 
 class WorkloadUnreachable(Unavailable):
     """The workload cluster is known to be out of reach; nothing was sent. `reason` fits a condition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reachability:
-    """Whether a workload cluster can be reached, and if not, why."""
-
-    reachable: bool
-    reason: str
-    message: str
 
 
 CONNECTING = Reachability(reachable=False, reason="Connecting", message="the workload cluster has not answered yet")
@@ -90,26 +82,41 @@ def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _ignore(*_: object) -> None:
+    """For a listener that is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterListener:
+    """What is called when something happens in a workload cluster, and what guards the writes to it."""
+
+    node: Callable[[Key, Change], None] = _ignore
+    """With the cluster and the change, whenever one of its Nodes changes."""
+    state: Callable[[Key], None] = _ignore
+    """With the cluster, whenever it becomes reachable or unreachable, or the reason changes."""
+    restart: Callable[[str, str], None] = _ignore
+    """With the kind watched and the reason, whenever a watch broke."""
+    defect: Callable[[str, str], None] = _ignore
+    """With the kind of an object that cannot be read, and what is wrong with it."""
+    call: Callable[[Call], None] = _ignore
+    """With every call that was answered or given up."""
+    guard: Callable[[], None] = _ignore
+    """Before each write; raises to prevent it."""
+
+
 class WorkloadCluster:
     """One workload cluster. `nodes` is its cache of Nodes, `state` whether that can be relied on now."""
 
-    def __init__(
-        self, key: Key, management: Client, on_state: Callable[[], None], throttle: WatchThrottle | None = None
-    ) -> None:
+    def __init__(self, key: Key, management: Client, listener: ClusterListener, throttle: WatchThrottle) -> None:
         self.key = key
         self.state = CONNECTING
         self.settled = asyncio.Event()
         """Set as soon as it is known whether the cluster can be reached."""
         self.nodes = Cache(slim=slim_node, budget=NODE_BYTES)
-        self.guard: Callable[[], None] | None = None
-        self.observer: Callable[[Call], None] | None = None
-        self.on_restart: Callable[[str, str], None] = lambda _resource, _reason: None
-        """Told the kind watched and the reason whenever a watch broke."""
-        self.on_defect: Callable[[str, str], None] = lambda _resource, _defect: None
-        """Told the kind of an object that cannot be read, and what is wrong with it."""
         self._management = management
-        self._pace = Limited(throttle or WatchThrottle())
-        self._on_state = on_state
+        self._pace = Limited(throttle)
+        self._listener = listener
+        self.nodes.listen(partial(listener.node, key))
         self._access: ClusterAccess | None = None
         self._client: Client | None = None
         self._reflector: Reflector | None = None
@@ -134,8 +141,8 @@ class WorkloadCluster:
         client, group, informer = self.client(), self._group, self._beside.get(name)
         if informer is None:
             informer = self._beside[name] = make(client)
-            informer.on_restart(partial(self.on_restart, informer.resource.plural))
-            informer.on_defect(partial(self.on_defect, informer.resource.plural))
+            informer.on_restart(partial(self._listener.restart, informer.resource.plural))
+            informer.on_defect(partial(self._listener.defect, informer.resource.plural))
             if group is not None:
                 self._beside_tasks[name] = start(group, informer.run(), name=f"watch {name} of {self.key}")
         return informer
@@ -213,12 +220,12 @@ class WorkloadCluster:
         limits = replace(LIMITS, unacknowledged_seconds=patience)
         self._client = Client(await _endpoint(access), _SecretToken(access.token, self), limits=limits)
         self._client.pace = self._pace
-        self._client.guard_writes(self.guard)
+        self._client.guard_writes(self._listener.guard)
         self._client.observe_calls(self._note)
         reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
         reflector.on_connected = self._connected
-        reflector.on_restart = partial(self.on_restart, NODES.plural)
-        reflector.on_defect = partial(self.on_defect, NODES.plural)
+        reflector.on_restart = partial(self._listener.restart, NODES.plural)
+        reflector.on_defect = partial(self._listener.defect, NODES.plural)
         return reflector
 
     async def _swap(self, client: Client, reflector: Reflector, old: ClusterAccess, new: ClusterAccess) -> None:
@@ -244,8 +251,7 @@ class WorkloadCluster:
             self._report(state, found=str(error.__cause__ or ""))
 
     def _note(self, call: Call) -> None:
-        if self.observer is not None:
-            self.observer(call)
+        self._listener.call(call)
         self._silent_calls = 0 if call.status else self._silent_calls + 1
         if self._silent_calls >= _SILENT_CALLS and self.state.reachable:
             # The watch may take a minute to notice; who calls in the meantime should not wait for time-outs.
@@ -293,7 +299,7 @@ class WorkloadCluster:
         if changed:
             facts = {"reachable": state.reachable, "reason": state.reason, "found": bounded(found)}
             log.info("workload cluster", cluster=str(self.key), **facts)
-            self._on_state()
+            self._listener.state(self.key)
 
 
 class _SecretToken(Token):

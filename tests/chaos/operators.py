@@ -12,7 +12,7 @@ import httpx
 import yaml
 
 from local.access import OPERATOR
-from service.app import Shared
+from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.kube.client import Client
 from service.kube.transport import Limits

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
-from service.app import Shared
+from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.kube.client import Client, PatchKind
 from service.kube.credentials import Credentials

@@ -227,7 +227,7 @@ async def test_a_request_on_a_node_of_nobody_is_ignored_and_logged_once(op: Oper
     body = {"metadata": {"name": name, "annotations": REQUEST}}
     seen = await desks.client.create(NODES, {**NODES.envelope(), **body})
     uid = seen["metadata"]["uid"]
-    strangers = op.controller._strangers
+    strangers = op.controller.triggers.unowned_nodes
     await until(lambda: uid in strangers._told)
     await desks.client.patch(NODES, name, {"metadata": {"labels": {"look": "again"}}})
     await op.at_rest()

@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -157,7 +158,8 @@ async def test_one_watch_serves_all_machines_of_a_cluster_and_is_closed_when_non
 ) -> None:
     calls = list[Call]()
     workloads = op.controller.workloads
-    workloads._observer, workloads._linger = calls.append, 0.05
+    workloads.subscribe(replace(workloads._listener, call=calls.append))
+    workloads._linger = 0.05
     workers = [f"worker-{n}" for n in range(4)]
     for name in workers:
         await op.apply(machine(name))

@@ -12,7 +12,7 @@ from typing import Any
 from local import access
 from local.cluster import LocalCluster
 from local.provider.kinds import CLUSTERS
-from service.app import Shared
+from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.kube.client import Client
 from service.kube.resource import NAMESPACES, SCHEDULED_MACHINES

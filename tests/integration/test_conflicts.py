@@ -13,7 +13,7 @@ from service.decide.intent import read_intent
 from service.kube.client import Client
 from service.kube.errors import Conflict, NotFound
 from service.kube.resource import SCHEDULED_MACHINES
-from service.observe.subject import Subject
+from service.objects.subject import Subject
 from service.runtime.key import Key
 from tests.e2e.manifests import EIGHT, NINE, machine
 from tests.integration.guarded import guarded, home

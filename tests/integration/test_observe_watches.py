@@ -12,7 +12,7 @@ from local.crds import apply
 from service.kube.discovery import Discovery
 from service.kube.errors import NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
-from service.observe.watches import Hooks, Watches
+from service.observe.watches import Watches, WatchListener
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.waiting import until
@@ -30,15 +30,19 @@ class Heard:
 
     def __init__(self):
         self.scheduled, self.clusters, self.children, self.restarts = [], [], [], []
-        self.hooks = Hooks(
-            self.scheduled.append, self.clusters.append, self.children.append, lambda *told: self.restarts.append(told)
+        self.listener = WatchListener(
+            scheduled=self.scheduled.append,
+            cluster=self.clusters.append,
+            child=self.children.append,
+            restart=lambda *told: self.restarts.append(told),
         )
 
 
 @asynccontextmanager
 async def watching(client, namespace):
     heard = Heard()
-    watches = Watches(client, Discovery(client), heard.hooks, (namespace,))
+    watches = Watches(client, Discovery(client), (namespace,))
+    watches.subscribe(heard.listener)
     with suppress(asyncio.CancelledError):
         async with asyncio.TaskGroup() as group:
             await asyncio.wait_for(watches.start(group), 30)

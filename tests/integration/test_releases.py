@@ -8,8 +8,8 @@ import pytest
 
 from local import access
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
-from service.app import Shared
 from service.clock import SystemClock
+from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES
 from service.settings import Settings

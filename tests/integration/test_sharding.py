@@ -14,8 +14,8 @@ from certs.bundle import Policy, first_bundle
 from crds import names
 from local import access
 from local.provider.kinds import BOOTSTRAPS, HOSTS
-from service.app import Shared
 from service.clock import SystemClock
+from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.kube.resource import SCHEDULED_MACHINES
 from service.runtime.key import Key

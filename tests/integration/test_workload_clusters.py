@@ -21,7 +21,8 @@ from service.runtime.backoff import Backoff
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.workload import connection
-from service.workload.clusters import WorkloadClusters, WorkloadUnreachable
+from service.workload.clusters import LINGER_SECONDS, WorkloadClusters
+from service.workload.connection import ClusterListener, WorkloadUnreachable
 from tests.integration.wires import tls_wire, wire
 from tests.waiting import running, until
 
@@ -84,8 +85,8 @@ def management(small_cluster, admin, namespace):
 
 
 @asynccontextmanager
-async def opened(management, **options):
-    workloads = WorkloadClusters(management.client, **options)
+async def opened(management, linger_seconds=LINGER_SECONDS, **listener):
+    workloads = WorkloadClusters(management.client, ClusterListener(**listener), linger_seconds=linger_seconds)
     async with running(workloads.run()):
         await asyncio.sleep(0)
         workload = workloads.hold(management.key, ME)
@@ -95,9 +96,9 @@ async def opened(management, **options):
 
 async def test_the_nodes_of_a_cluster_are_seen_and_followed(small_cluster, management, node):
     await management.store(small_cluster.url)
-    async with opened(management) as (workloads, workload):
-        changes = []
-        workloads.on_node = lambda cluster, change: changes.append((cluster, change.key.name))
+    changes = []
+    seen = lambda cluster, change: changes.append((cluster, change.key.name))  # noqa: E731
+    async with opened(management, node=seen) as (_, workload):
         assert workload.state.reachable
         assert workload.nodes.get(Key("", node))["spec"]["providerID"] == f"test://{node}"
         await workload.client().patch(NODES, node, {"spec": {"unschedulable": True}})
@@ -107,9 +108,9 @@ async def test_the_nodes_of_a_cluster_are_seen_and_followed(small_cluster, manag
 
 async def test_a_heartbeat_is_no_news(small_cluster, management, node):
     await management.store(small_cluster.url)
-    async with opened(management) as (workloads, workload):
-        told = []
-        workloads.on_node = lambda _cluster, change: told.append((change.key.name, news(change.object)))
+    told = []
+    seen = lambda _cluster, change: told.append((change.key.name, news(change.object)))  # noqa: E731
+    async with opened(management, node=seen) as (_, workload):
         beat = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ok"}
         for second in range(3):
             status = {"status": {"conditions": [beat | {"lastHeartbeatTime": f"2026-01-01T00:00:0{second}Z"}]}}
@@ -153,16 +154,16 @@ async def test_it_is_closed_when_nobody_needs_it_any_more(small_cluster, managem
 
 
 async def test_no_secret_means_unreachable_until_there_is_one(small_cluster, management):
-    async with opened(management) as (workloads, workload):
-        states = []
-        workloads.on_state = lambda _cluster: states.append(workload.state.reachable)
+    changed = []
+    async with opened(management, state=changed.append) as (_, workload):
+        changed.clear()
         assert workload.state.reason == "KubeconfigNotFound"
         with pytest.raises(WorkloadUnreachable, match="prod-kubeconfig") as caught:
             workload.client()
         assert caught.value.reason == "KubeconfigNotFound"
         await management.store(small_cluster.url)
         await until(lambda: workload.state.reachable)
-        assert states == [True]
+        assert changed == [management.key]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ async def test_a_refused_token_is_said_and_a_new_one_taken_up(small_cluster, man
 async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list(small_cluster, management, node):
     calls = []
     await management.store(small_cluster.url)
-    async with opened(management, observer=calls.append) as (_, workload):
+    async with opened(management, call=calls.append) as (_, workload):
         await until(lambda: "watch" in [call.verb for call in calls])  # it is told of after the list that it follows
         workload._client.transport.credentials.token = "expired meanwhile"
         await management.rotate(small_cluster.url, token=small_cluster.access.tokens["capi"])
@@ -260,9 +261,9 @@ async def test_a_cut_wire_is_resumed_without_a_new_list_and_nobody_is_alarmed(sm
     calls, states, broke = [], [], []
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
-        async with opened(management, observer=calls.append) as (workloads, workload):
-            workloads.on_state = lambda _cluster: states.append(workload.state)
-            workloads.on_restart = lambda resource, _reason: broke.append(resource)
+        listener = {"state": states.append, "restart": lambda resource, _reason: broke.append(resource)}
+        async with opened(management, call=calls.append, **listener) as (_, workload):
+            states.clear()
             await until(lambda: "watch" in [call.verb for call in calls])
             line.cut()
             await management.client.patch(NODES, node, {"metadata": {"labels": {"seen": "yes"}}})

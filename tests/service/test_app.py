@@ -15,7 +15,8 @@ import yaml
 
 from certs.bundle import Policy, first_bundle
 from crds import names
-from service.app import Component, EndedEarlyError, Service, Shared
+from service.app import Component, EndedEarlyError, Service
+from service.controller.shared import Shared
 from service.kube.client import Client
 from service.settings import Settings
 from tests.service.process import Process, started
@@ -156,7 +157,7 @@ async def prepared(files: Path, **components: Callable[[Shared], Component]) -> 
     settings = Settings(**given)
     async with Client.from_inline("https://127.0.0.1:1", token="t") as client:
         shared = Shared(settings=settings, client=client, clock=settings.clock())
-        with Service(shared, list(components.values())) as service:
+        with Service(shared, [make(shared) for make in components.values()]) as service:
             yield service, shared
 
 
@@ -193,7 +194,7 @@ async def test_readiness_waits_for_every_component(files: Path):
         reason[0] = None
         assert (await ask(service.health.port, "/ready"))[0] == 200
         shared.stopping.set()
-        await until(shared.health.tasks["health"].done)
+        await until(service._health.tasks["health"].done)
 
 
 async def test_components_put_their_work_down_before_the_webhooks_stop(files: Path):
@@ -203,11 +204,12 @@ async def test_components_put_their_work_down_before_the_webhooks_stop(files: Pa
         async def run() -> None:
             await shared.stopping.wait()
             await asyncio.sleep(0.05)
-            order.append("component" if not shared.health.tasks["webhooks"].done() else "too late")
+            order.append("component" if listening() else "too late")
 
         return Component("careful", run)
 
     async with prepared(files, careful=careful) as (service, shared):
+        listening = lambda: not service._health.tasks["webhooks"].done()  # noqa: E731
         running_service = asyncio.create_task(service.run())
         await until(lambda: service.admission.endpoint.listening)
         shared.stopping.set()
@@ -246,13 +248,14 @@ async def test_a_component_that_does_not_stop_is_abandoned(files: Path):
         shared.stopping.set()
         shared.hurry.set()
         await asyncio.wait_for(running_service, shared.settings.stop_seconds)
-    assert shared.health.tasks["stubborn"].cancelled()
+    assert service._health.tasks["stubborn"].cancelled()
 
 
 async def test_the_webhooks_ask_whoever_watches_clusters(files: Path):
     def watching(shared: Shared) -> Component:
-        shared.cluster_exists = lambda _namespace, name: name != "production"
-        return Component("watcher", lambda: wait_for(shared.stopping))
+        return Component(
+            "watcher", lambda: wait_for(shared.stopping), cluster_exists=lambda _namespace, name: name != "production"
+        )
 
     async with prepared(files, watching=watching) as (service, _), running(service.run()), trusting() as client:
         await until(lambda: service.admission.endpoint.listening)

@@ -6,7 +6,7 @@ from service.act.failures import failure_from
 from service.decide.plan import Create, Uncordon
 from service.decide.world import Role
 from service.kube import errors
-from service.workload.clusters import WorkloadUnreachable
+from service.workload.connection import WorkloadUnreachable
 
 CREATE = Create(
     role=Role.INFRASTRUCTURE,

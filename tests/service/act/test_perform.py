@@ -14,14 +14,12 @@ from crds.providers import DEFAULT_POLICY
 from crds.schema import custom_resource_definition
 from crds.status import Phase
 from local.crds import apply
-from service.act import perform, reclaim
-from service.act.perform import Performer
+from service.act import nodes, reclaim
 from service.clock import ManualClock
 from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
 from service.decide.world import Pod, Role, Taint
-from service.kube.discovery import Discovery
 from service.kube.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from service.kube.resource import (
     CONFIG_MAPS,
@@ -33,16 +31,16 @@ from service.kube.resource import (
     SERVICE_ACCOUNTS,
     Resource,
 )
-from service.observe import views
-from service.observe.observer import Observer
-from service.observe.subject import Subject
-from service.observe.watches import Hooks, Watches
+from service.kube.transport import Call
+from service.objects import views
+from service.objects.subject import Subject
 from service.runtime.key import Key
-from service.runtime.slots import Slots
 from service.sharding.fence import NotOursError
 from service.workload.clusters import WorkloadClusters
+from service.workload.connection import ClusterListener
 from tests.e2e.manifests import machine
 from tests.e2e.pods import BUDGETS, is_going
+from tests.service.act.building import Acting
 from tests.service.decide.builders import child, identity, world
 from tests.waiting import running, until
 from tests.watching import until as until_object
@@ -68,18 +66,17 @@ class Hands:
     """A performer, and the ScheduledMachine on whose behalf it acts."""
 
     def __init__(self, client, namespace, uid):
-        self.workloads = WorkloadClusters(client)
-        ignore = Hooks(*[lambda *_: None] * 4)
-        watches = Watches(client, Discovery(client), ignore)
+        self.calls: list[Call] = []
+        self.workloads = WorkloadClusters(client, ClusterListener(call=self.calls.append))
         self.clock = ManualClock(datetime.now(UTC))
-        observer = Observer(client, watches, self.workloads, DEFAULT_POLICY, self.clock)
-        self.performer = Performer(client, observer, Slots(16, lambda _key: None))
+        self.acting = Acting(client, self.clock, self.workloads)
+        self.performer = self.acting.performer
         self.world = world(me=identity(namespace=namespace, uid=uid))
         raw = machine("desk")
         raw["metadata"] |= {"namespace": namespace, "uid": uid, "resourceVersion": "1"}
         key = Key(namespace, "desk")
         self.subject = Subject.read(key, raw, read_intent(raw, DEFAULT_POLICY), self.clock)
-        self.heard = watches.scheduled
+        self.heard = self.acting.watches.scheduled
         self.heard.absorb(raw)
 
     async def do(self, *planned, until=None):
@@ -282,7 +279,7 @@ async def delete_as(hands, resource, raw):
     async def resource_of(*_):
         return resource
 
-    hands.performer._observer.resource_of = resource_of
+    hands.acting.writer.resource_of = resource_of
     metadata = raw["metadata"]
     there = child(Role.INFRASTRUCTURE, name=metadata["name"], uid=metadata["uid"], namespace=metadata["namespace"])
     seen = world(me=identity(namespace=metadata["namespace"]), infrastructure=there)
@@ -329,7 +326,7 @@ async def stored(small_cluster, client, hands, namespace):
     hands.subject.raw = raw
     hands.heard.absorb_deletion(hands.subject.key, "my-uid")
     hands.heard.absorb(raw)
-    hands.performer.doubtful = lambda _: True
+    hands.acting.stale = True
     yield hands
     with suppress(NotFound):
         await client.delete(SCHEDULED_MACHINES, "desk", namespace=namespace)
@@ -361,12 +358,12 @@ async def test_what_was_edited_unheard_is_thought_over_first(client, stored, nam
     edited = await client.patch(SCHEDULED_MACHINES, "desk", {"spec": {"killSwitch": True}}, namespace=namespace)
     assert (await create_for(stored, namespace)).interrupted
     assert not await exists(client, namespace)
-    seen = stored.performer._observer.subject(stored.subject.key)
+    seen = stored.acting.observer.subject(stored.subject.key)
     assert seen.resource_version == edited["metadata"]["resourceVersion"], "the next look starts from there"
 
 
 async def test_nothing_more_is_made_for_what_was_heard_to_be_edited_meanwhile(client, stored, namespace):
-    stored.performer.doubtful = lambda _: False
+    stored.acting.stale = False
     off = {"spec": {"schedule": {"enabled": False}}}
     stored.heard.absorb(await client.patch(SCHEDULED_MACHINES, "desk", off, namespace=namespace), notify=True)
     outcome = await create_for(stored, namespace)
@@ -387,7 +384,7 @@ async def test_who_knows_asks_nothing_and_neither_does_who_has_just_written_to_i
     client.observe_calls(lambda call: calls.append((call.verb, call.resource)))
     await create_for(stored, namespace, actions.RecordShutdown(started_at=None))
     assert ("get", "scheduledmachines") not in calls
-    stored.performer.doubtful = lambda _: False
+    stored.acting.stale = False
     await client.delete(CONFIG_MAPS, "desk-infra", namespace=namespace)
     assert (await create_for(stored, namespace)).did(actions.Create)
     assert ("get", "scheduledmachines") not in calls
@@ -451,7 +448,7 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
     pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
     assert outcome.trouble.reason == "APIUnavailable"
-    assert len(asked) <= perform.EVICTIONS_AT_ONCE
+    assert len(asked) <= nodes.EVICTIONS_AT_ONCE
 
 
 async def test_no_eviction_is_under_way_any_more_when_one_was_refused_for_want_of_a_lease():
@@ -467,7 +464,7 @@ async def test_no_eviction_is_under_way_any_more_when_one_was_refused_for_want_o
     ended, client = [], SimpleNamespace(create_subresource=create_subresource)
     pods = tuple(Pod("a", name, "u", None, mirror=False, finished=False, leaving=False) for name in ("first", "second"))
     with pytest.raises(NotOursError):
-        await perform._evict(client, actions.Evict(pods), lambda: False)
+        await nodes._evict(client, actions.Evict(pods), lambda: False)
     assert ended == ["second"]
 
 
@@ -485,7 +482,7 @@ async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(ha
     pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
     assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
-    assert len(asked) <= perform.EVICTIONS_AT_ONCE
+    assert len(asked) <= nodes.EVICTIONS_AT_ONCE
 
 
 async def test_nobody_is_moved_any_more_once_it_is_time_to_look_again(hands, namespace, monkeypatch):
@@ -578,7 +575,6 @@ async def test_a_node_that_has_the_label_of_the_agent_is_not_written_to(client, 
     await client.patch(NODES, name, {"metadata": {"labels": {"seen": "true", **labels}}})
     connection = hands.workloads.get(hands.subject.cluster)
     await until(lambda: "seen" in (connection.nodes.get(Key("", name)) or node)["metadata"].get("labels", {}))
-    calls = []
-    connection.observer = calls.append
+    hands.calls.clear()
     await hands.do(actions.InstallAgent(name, node["metadata"]["uid"], ("idea",)))
-    assert [call.verb for call in calls if call.resource == "nodes"] == ["patch"] * written
+    assert [call.verb for call in hands.calls if call.resource == "nodes"] == ["patch"] * written

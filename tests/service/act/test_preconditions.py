@@ -10,23 +10,19 @@ import pytest
 
 from crds.providers import DEFAULT_POLICY
 from crds.status import Phase, Reclaim
-from service.act.perform import Performer
 from service.clock import SystemClock
 from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
 from service.decide.world import Role, Taint
 from service.kube.client import Client
-from service.kube.discovery import Discovery
 from service.kube.resource import CONFIG_MAPS, SCHEDULED_MACHINES, Resource
 from service.kube.transport import Request
-from service.observe.observer import Observer
-from service.observe.subject import Subject
-from service.observe.watches import Hooks, Watches
+from service.objects.subject import Subject
 from service.runtime.key import Key
-from service.runtime.slots import Slots
 from service.workload.clusters import WorkloadClusters
 from tests.e2e.manifests import machine
+from tests.service.act.building import Acting
 from tests.service.decide.builders import MORNING, child, identity, node, pod, world
 
 KEY = Key("team", "desk")
@@ -96,9 +92,9 @@ def wire():
 
 
 @pytest.fixture
-def performer(wire, monkeypatch):
-    watches = Watches(wire.client, Discovery(wire.client), Hooks(*[lambda *_: None] * 4))
-    observer = Observer(wire.client, watches, WorkloadClusters(wire.client), DEFAULT_POLICY, SystemClock())
+def acting(wire, monkeypatch):
+    acting = Acting(wire.client, SystemClock(), WorkloadClusters(wire.client))
+    writer = acting.writer
 
     async def known(*_):
         return NODE
@@ -106,34 +102,34 @@ def performer(wire, monkeypatch):
     async def resource(*_):
         return Resource("infrastructure.cluster.x-k8s.io", "v1beta1", "gadgets", "Gadget")
 
-    monkeypatch.setattr(observer, "workload_client", lambda _subject: wire.client)
-    monkeypatch.setattr(observer, "node_now", known)
-    monkeypatch.setattr(observer, "resource_of", resource)
+    monkeypatch.setattr(writer, "workload_client", lambda _subject: wire.client)
+    monkeypatch.setattr(writer, "node_now", known)
+    monkeypatch.setattr(writer, "resource_of", resource)
     for absorbed in ("absorb_node", "absorb_agent_config"):
-        monkeypatch.setattr(observer, absorbed, lambda *_: None)
-    return Performer(wire.client, observer, Slots(16, lambda _key: None))
+        monkeypatch.setattr(writer, absorbed, lambda *_: None)
+    return acting
 
 
 @pytest.fixture
-def subject(performer):
+def subject(acting):
     raw = machine(KEY.name)
     raw["metadata"] |= {"namespace": KEY.namespace, "uid": "uid-desk", "resourceVersion": "7"}
-    performer._observer._watches.scheduled.absorb(raw)
+    acting.watches.scheduled.absorb(raw)
     return Subject.read(KEY, raw, read_intent(raw, DEFAULT_POLICY), SystemClock())
 
 
-async def perform(performer, subject, *planned):
+async def perform(acting, subject, *planned):
     there = child(
         Role.INFRASTRUCTURE, name="desk-infra", uid="uid-infra", namespace=KEY.namespace, resource_version="4"
     )
     seen = world(me=identity(namespace=KEY.namespace, uid="uid-desk"), infrastructure=there)
-    _, outcome = await performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=planned))
+    _, outcome = await acting.performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=planned))
     return outcome
 
 
 @pytest.mark.parametrize(("action", "conditions"), CONDITIONS, ids=lambda part: type(part).__name__)
-async def test_a_change_is_tied_to_what_was_seen(wire, performer, subject, action, conditions):
-    assert (await perform(performer, subject, action)).did(type(action))
+async def test_a_change_is_tied_to_what_was_seen(wire, acting, subject, action, conditions):
+    assert (await perform(acting, subject, action)).did(type(action))
     assert wire.conditions == conditions
 
 
@@ -150,22 +146,22 @@ TAKES_AWAY = (
 
 
 @pytest.mark.parametrize("action", TAKES_AWAY, ids=lambda action: type(action).__name__)
-async def test_nothing_is_taken_away_by_a_view_that_turns_out_to_be_old(wire, performer, subject, action):
-    performer.doubtful = lambda _key: True
-    outcome = await perform(performer, subject, action)
+async def test_nothing_is_taken_away_by_a_view_that_turns_out_to_be_old(wire, acting, subject, action):
+    acting.stale = True
+    outcome = await perform(acting, subject, action)
     assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
     assert wire.conditions == []
 
 
-async def test_a_view_that_may_be_old_is_made_sure_of_once_for_all_that_is_taken_away(wire, performer, subject):
-    performer.doubtful = lambda _key: True
+async def test_a_view_that_may_be_old_is_made_sure_of_once_for_all_that_is_taken_away(wire, acting, subject):
+    acting.stale = True
     wire.version = "7"
-    outcome = await perform(performer, subject, *TAKES_AWAY)
+    outcome = await perform(acting, subject, *TAKES_AWAY)
     assert (outcome.done, wire.asked) == (TAKES_AWAY, 1)
 
 
-async def test_who_knows_or_has_just_stored_the_beginning_asks_nobody(wire, performer, subject):
-    await perform(performer, subject, *TAKES_AWAY)
-    performer.doubtful = lambda _key: True
-    outcome = await perform(performer, subject, actions.RecordShutdown(MORNING), *TAKES_AWAY)
+async def test_who_knows_or_has_just_stored_the_beginning_asks_nobody(wire, acting, subject):
+    await perform(acting, subject, *TAKES_AWAY)
+    acting.stale = True
+    outcome = await perform(acting, subject, actions.RecordShutdown(MORNING), *TAKES_AWAY)
     assert (outcome.done[1:], wire.asked) == (TAKES_AWAY, 0)

@@ -10,16 +10,21 @@ from crds import names
 from crds.providers import DEFAULT_POLICY
 from crds.status import Phase
 from service.clock import ManualClock
-from service.controller.reconciler import Reconciler, TroubleError
+from service.controller.reconciler import Actors, Reconciler
+from service.controller.requeue import CONFLICT_PAUSES, Requeuer
 from service.decide.intent import read_intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
-from service.decide.plan import InstallAgent, Plan, ReleaseFinalizer
+from service.decide.plan import ReleaseFinalizer
+from service.decide.requeue import BackoffKind, Requeue
 from service.decide.world import Role
 from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
-from service.observe.subject import Subject
+from service.objects.subject import Subject
+from service.runtime.backoff import Failures
 from service.runtime.key import Key
+from service.runtime.own_writes import OwnWrites
 from service.runtime.queue import Queue
+from service.runtime.slots import Slots
 from tests.service.decide import builders
 from tests.service.decide.builders import CLOSES, EVENING, MORNING
 
@@ -40,15 +45,24 @@ class Scene:
         self.others = list[str]()
         """Finalizers that are not ours."""
         self.written = list[dict[str, Any]]()
-        observer: Any = SimpleNamespace(
-            subject=self.subject, observe=self.observe, write_status=self.write, catch_up=self.catch_up
-        )
-        observer.is_superseded = lambda _subject: self.edited
+        observer: Any = SimpleNamespace(subject=self.subject, observe=self.observe)
+        writer: Any = SimpleNamespace(write_status=self.write, refresh=self.refresh)
+        writer.is_superseded = lambda _subject: self.edited
         events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
         performer: Any = SimpleNamespace(perform=self.perform)
         self.real = 0.0
         self.queue = Queue(self.clock, real=lambda: self.real)
-        self.reconcile = Reconciler(self.queue, observer, performer, events, self.clock)
+        actors = Actors(performer, writer, events, OwnWrites(self.queue.add), Slots(16, self.queue.add))
+        self._reconciler = Reconciler(observer, actors, self.clock, lambda _key: None)
+        self.conflicts = Failures(CONFLICT_PAUSES, chance=lambda: 0.0)
+        self._requeue = Requeuer(self.queue, self.conflicts)
+
+    async def reconcile(self, key: Key) -> Requeue:
+        """One pass and what follows it."""
+        requeue = await self._reconciler(key)
+        assert requeue is not None
+        self._requeue(key, requeue)
+        return requeue
 
     def subject(self, key: Key) -> Subject:
         raw = builders.stored(builders.raw_spec(priority=self.priority) | self.spec) | {"status": self.status}
@@ -76,7 +90,7 @@ class Scene:
         self.real += seconds
         return self.queue.take()
 
-    async def catch_up(self, _subject: Any) -> None:
+    async def refresh(self, _subject: Any) -> None:
         if self.away is not None:
             raise self.away
 
@@ -133,8 +147,7 @@ async def test_what_keeps_us_from_looking_is_in_the_status_with_one_warning():
     scene = Scene(None)
     scene.world = Forbidden("the operator may not list machines")
     for _ in range(2):
-        with pytest.raises(Forbidden):
-            await scene.reconcile(KEY)
+        assert (await scene.reconcile(KEY)).failure == "the operator may not list machines"
         scene.status = scene.written[0]
     (changes,) = scene.written
     assert (changes["phase"], changes["message"]) == ("Error", "the operator may not list machines")
@@ -143,23 +156,20 @@ async def test_what_keeps_us_from_looking_is_in_the_status_with_one_warning():
 
 async def test_what_was_done_is_told_although_the_status_cannot_be_stored():
     scene = Scene(Unavailable("no answer"))
-    with pytest.raises(TroubleError, match="no answer"):
-        await scene.reconcile(KEY)
+    assert (await scene.reconcile(KEY)).failure == "no answer"
     assert scene.told == ["MachineCreated"]
 
 
 async def test_what_was_done_is_told_although_the_status_is_refused():
     scene = Scene(Forbidden("a policy says no"))
-    with pytest.raises(Forbidden):
-        await scene.reconcile(KEY)
+    assert (await scene.reconcile(KEY)).failure == "a policy says no"
     assert scene.told == ["MachineCreated"]
 
 
 async def test_what_was_done_is_told_although_nobody_says_who_edited_the_object_meanwhile():
     scene = Scene(Conflict("edited meanwhile"))
     scene.away = Unavailable("no answer")
-    with pytest.raises(TroubleError, match="no answer"):
-        await scene.reconcile(KEY)
+    assert (await scene.reconcile(KEY)).failure == "no answer"
     assert scene.told == ["MachineCreated"]
 
 
@@ -176,8 +186,7 @@ async def test_a_removal_that_began_is_told_although_the_status_cannot_be_stored
     scene = Scene(Unavailable("no answer"))
     scene.world = builders.running_world(machine=builders.machine(node_name=None), node=None)
     scene.clock.at = EVENING
-    with pytest.raises(TroubleError):
-        await scene.reconcile(KEY)
+    await scene.reconcile(KEY)
     assert scene.told == ["ShutdownStarted", "MachineDeleted"]
 
 
@@ -188,13 +197,14 @@ async def test_what_was_edited_while_we_looked_is_looked_at_again_before_anythin
     assert (scene.told, scene.queue.take()) == ([], KEY)
 
 
-@pytest.mark.parametrize("fails", ["the look", "the report"])
+@pytest.mark.parametrize("fails", ["the look", "the report", "everything, by a bug"])
 async def test_whatever_goes_wrong_the_next_boundary_is_not_slept_over(fails):
     scene = Scene(Unavailable("no answer"))
     if fails == "the look":
         scene.world = Unavailable("no answer")
-    with pytest.raises((TroubleError, Unavailable)):
-        await scene.reconcile(KEY)
+    if fails == "everything, by a bug":
+        scene.world = None
+    assert (await scene.reconcile(KEY)).failure
     assert scene.queue.take() is None
     scene.clock.at = CLOSES
     assert scene.queue.take() == KEY
@@ -217,8 +227,9 @@ async def test_higher_priorities_go_first_while_machines_come_and_lower_ones_whi
 async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
     scene = Scene(None)
     scene.world = builders.world(bootstrap=builders.child(Role.BOOTSTRAP, ours=False))
-    with pytest.raises(TroubleError, match="is not owned by this ScheduledMachine"):
-        await scene.reconcile(KEY)
+    requeue = await scene.reconcile(KEY)
+    assert requeue.backoff is BackoffKind.FAILURE
+    assert "is not owned by this ScheduledMachine" in (requeue.failure or "")
     assert scene.told == ["ScheduleActivated", "ForeignObject"]
 
 
@@ -227,9 +238,8 @@ async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
     scene = Scene(None)
     trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], reason, "it failed")
     scene.outcome = {"done": (), "trouble": trouble}
-    with pytest.raises(TroubleError, match="it failed") as raised:
-        await scene.reconcile(KEY)
-    assert raised.value.retry_after is None, "the back-off decides"
+    requeue = await scene.reconcile(KEY)
+    assert (requeue.failure, requeue.after, requeue.backoff) == ("it failed", None, BackoffKind.FAILURE)
     assert scene.written[0]["phase"] == "Error"
 
 
@@ -237,13 +247,9 @@ async def test_how_long_the_server_asks_to_wait_is_respected():
     scene = Scene(None)
     first = decide(builders.intent(), scene.world, MORNING).actions[0]
     scene.outcome = {"done": (), "trouble": Failure(first, "Unavailable", "busy", timedelta(seconds=7))}
-    with pytest.raises(TroubleError) as raised:
-        await scene.reconcile(KEY)
-    assert raised.value.retry_after == timedelta(seconds=7)
+    assert (await scene.reconcile(KEY)).after == timedelta(seconds=7)
     scene = Scene(Unavailable("busy", retry_after=9.0))
-    with pytest.raises(TroubleError) as raised:
-        await scene.reconcile(KEY)
-    assert raised.value.retry_after == timedelta(seconds=9)
+    assert (await scene.reconcile(KEY)).after == timedelta(seconds=9)
 
 
 @pytest.mark.parametrize("now", [MORNING, EVENING])
@@ -288,7 +294,6 @@ async def test_a_drain_whose_pods_are_watched_is_left_alone_until_something_chan
 
 async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_less_often():
     scene = Scene(None, None, None)
-    scene.reconcile._conflicts.chance = lambda: 0.0
     scene.outcome = {"done": (), "interrupted": True}
     for pause in (0.1, 0.2, 0.4):
         await scene.reconcile(KEY)
@@ -296,52 +301,29 @@ async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_
         scene.queue.done(KEY)
 
 
-async def test_a_pass_over_an_object_that_is_gone_lets_go_of_what_an_earlier_one_took_hold_of() -> None:
-    # Such as its workload cluster, by a pass that was under way when the object went.
-    forgotten: list[Key] = []
-    observer: Any = SimpleNamespace(subject=lambda _key: None, forget=forgotten.append)
-    nobody: Any = None
-    clock = ManualClock(MORNING)
-    queue, key = Queue(clock), Key("team", "desk")
-    reconcile = Reconciler(queue, observer, nobody, nobody, clock)
-    queue.add(key)
-    await reconcile(key)
-    assert forgotten == [key]
-    assert queue.depth + queue.waiting == 0
+async def test_a_pass_over_an_object_that_is_gone_asks_for_no_other() -> None:
+    scene = Scene()
+    scene.subject = lambda _key: None  # type: ignore[method-assign]
+    scene._reconciler._observer = SimpleNamespace(subject=lambda _key: None)  # type: ignore[assignment]
+    assert await scene._reconciler(KEY) is None
 
 
-@pytest.mark.parametrize(
-    ("phase", "first"), [(Phase.EMERGENCY_REMOVE, KEY), (Phase.SHUTTING_DOWN, Key("team", "of-the-crowd"))]
-)
-def test_somebody_who_waits_for_his_machine_does_not_wait_for_a_crowd(phase: Phase, first: Key):
-    nobody: Any = SimpleNamespace()
-    clock = ManualClock(MORNING)
-    queue = Queue(clock)
-    queue.add(Key("team", "of-the-crowd"), due=MORNING)
-    clock.advance(timedelta(minutes=1))
-    reconciler = Reconciler(queue, nobody, nobody, nobody, clock)
-    reconciler._look_again(KEY, Plan(phase, "Reason", "message", requeue_after=timedelta(0)), Outcome())
-    assert queue.take() == first
+async def test_an_emergency_is_due_ahead_of_a_crowd() -> None:
+    scene = Scene()
+    crowd = Key("team", "of-the-crowd")
+    scene.queue.add(crowd, due=MORNING)
+    scene.clock.advance(timedelta(minutes=1))
+    scene._requeue(KEY, Requeue(at=scene.clock.now(), urgent=True))
+    assert scene.queue.take() == KEY
+    scene._requeue(KEY, Requeue(at=scene.clock.now()))
+    assert scene.queue.take() == crowd
 
 
-@pytest.mark.parametrize("pause", [timedelta(0), timedelta(seconds=1)])
-def test_what_was_left_for_later_does_not_hold_up_what_is_to_be_looked_at_soon(pause: timedelta):
-    """Such as a drain, by an agent that cannot be told what to look for and has failed so for hours."""
-    nobody: Any = SimpleNamespace()
-    real = 0.0
-    queue = Queue(ManualClock(CLOSES), real=lambda: real)
-    reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(CLOSES))
-    left = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
-    plan = Plan(Phase.SHUTTING_DOWN, "Draining", "message", requeue_after=pause)
-    reconciler._look_again(KEY, plan, Outcome(left=left))
-    real = 1.0
-    assert queue.take() == KEY
-
-
-def test_what_was_left_for_later_is_tried_again_where_nothing_else_is_to_be_done():
-    nobody: Any = SimpleNamespace()
-    queue = Queue(ManualClock(MORNING))
-    reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(MORNING))
-    left = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
-    reconciler._look_again(KEY, Plan(Phase.ACTIVE, "MachineRunning", "message"), Outcome(left=left))
-    assert (queue.depth, queue.waiting) == (0, 1)
+async def test_failures_are_forgotten_by_a_pass_in_which_nothing_failed_though_it_asks_for_another() -> None:
+    scene = Scene()
+    for _ in range(3):
+        scene._requeue(KEY, Requeue(backoff=BackoffKind.FAILURE, failure="no answer"))
+    scene._requeue(KEY, Requeue(after=timedelta(seconds=5), failure="busy"))
+    assert scene.queue._failures.count(KEY) == 3
+    scene._requeue(KEY, Requeue(after=timedelta(seconds=5)))
+    assert scene.queue._failures.count(KEY) == 0

@@ -99,8 +99,15 @@ class Scene:
     def informer_of(self, _resource):
         return self.capi.machines
 
+    async def resolve(self, _api_version, _kind):
+        raise self.answer
+
     async def world(self):
-        workloads = SimpleNamespace(release=lambda _: None, hold=lambda *_: SimpleNamespace(settled=asyncio.Event()))
+        workloads = SimpleNamespace(
+            release=lambda _: None,
+            held_by=lambda *_: SimpleNamespace(settled=asyncio.Event()),
+            hold=lambda *_: SimpleNamespace(settled=asyncio.Event()),
+        )
         self.scheduled = SimpleNamespace(get=lambda _: self.raw)
         self.observer = Observer(self, self, workloads, DEFAULT_POLICY, ManualClock(MORNING))
         self.subject = self.observer.subject(KEY)
@@ -225,17 +232,6 @@ async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_
     assert (world.infrastructure, world.unseen) == (None, {})
 
 
-@pytest.mark.parametrize(("labels", "kept"), [({names.LABEL_OWNER: "desk"}, True), ({}, False), (None, False)])
-async def test_what_the_watch_will_not_tell_of_is_seen_once_and_not_kept(scene, labels, kept):
-    world = await scene.world()
-    scene.capi.machines.objects.clear()
-    raw = child(Role.MACHINE)
-    raw["metadata"] |= {"labels": labels, "uid": "another", "ownerReferences": []}
-    seen = scene.observer.absorbed(scene.subject, world, Role.MACHINE, MACHINES, raw)
-    assert seen.foreign
-    assert bool(scene.capi.machines.objects) is kept
-
-
 @pytest.mark.parametrize(("spec", "listed"), [({}, ["node-7"]), ({"killSwitch": True}, [])])
 async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not_matter_any_more(spec, listed):
     """What is to go at once does not wait for a workload cluster that takes long to say what runs there."""
@@ -250,7 +246,7 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
         nodes=SimpleNamespace(get=lambda _: node, unreadable=lambda _: None),
     )
     connection.settled.set()
-    scene.observer._workloads.hold = lambda *_: connection
+    scene.observer._workloads.hold = scene.observer._workloads.held_by = lambda *_: connection
 
     async def look(_key, world, _workload, _rules):
         asked.append(world.node.name)

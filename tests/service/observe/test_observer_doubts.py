@@ -17,12 +17,12 @@ from service.decide.world import Reachability as State
 from service.kube.client import Page
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
-from service.observe import drains
 from service.observe.observer import Observer
 from service.observe.watches import CapiInformers
 from service.runtime.cache import Cache as RealCache
 from service.runtime.defects import Defect
 from service.runtime.key import Key
+from service.workload import pods as workload_pods
 from service.workload.connection import slim_node
 from tests.service.decide import builders
 from tests.service.decide.builders import MORNING
@@ -130,8 +130,13 @@ async def seen(
         capi=CapiInformers(Contract.V1BETA2, caches[Role.MACHINE], clusters),  # type: ignore[arg-type]
         scheduled=Cache(subject, subject),
         kind=kind,
+        resolve=None,
     )
-    workloads: Any = SimpleNamespace(release=lambda _key: None, hold=lambda _cluster, _key: workload or Workload())
+    workloads: Any = SimpleNamespace(
+        release=lambda _key: None,
+        hold=lambda _cluster, _key: workload or Workload(),
+        held_by=lambda _key, _cluster: workload or Workload(),
+    )
     client: Any = server
     made = Observer(client, watches, workloads, DEFAULT_POLICY, ManualClock(MORNING))
     found = made.subject(KEY)
@@ -179,7 +184,7 @@ async def test_before_parts_count_as_without_a_machine_the_server_is_asked_for_i
     ],
 )
 async def test_pods_that_are_not_listed_do_not_hide_the_node(pods, said, monkeypatch):
-    monkeypatch.setattr(drains, "LIST_SECONDS", 30.0 if pods is ENDLESS else 0.05)
+    monkeypatch.setattr(workload_pods, "LIST_SECONDS", 30.0 if pods is ENDLESS else 0.05)
     metadata = {"name": "node-7", "uid": "n", "resourceVersion": "1"}
     workload = Workload({"metadata": metadata, "spec": {"providerID": builders.PROVIDER_ID}}, pods=pods)
     status = builders.running_status(shutdown_started_at=MORNING).to_json()

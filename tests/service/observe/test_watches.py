@@ -12,7 +12,7 @@ from service.kube.discovery import CapiResources as Found
 from service.kube.errors import Forbidden, NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe import watches as module
-from service.observe.watches import Hooks, NotListedError, Watches
+from service.observe.watches import NotListedError, Watches, WatchListener
 from service.runtime.cache import Change, EventType
 from service.runtime.key import Key
 from tests.waiting import until
@@ -54,7 +54,7 @@ class Stage:
     def __init__(self):
         self.served, self.complete, self.caches = found("v1beta1"), asyncio.Event(), []
         discovery = SimpleNamespace(capi=self.capi)
-        self.watches = Watches(None, discovery, Hooks(*[lambda *_: None] * 4))
+        self.watches = Watches(None, discovery)
         self.watches._informer = self.informer
 
     async def capi(self):
@@ -211,9 +211,10 @@ class Ending:
         self.woken, self.ended, self.forgotten = [], [], []
         discovery = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
         client = Client.from_inline("https://127.0.0.1:1", token="t")
-        hooks = Hooks(lambda _: None, lambda _: None, lambda change: self.woken.append(change.key), lambda *_: None)
-        self.watches = Watches(client, discovery, hooks)
-        self.watches.on_ended = self.ended.append
+        self.watches = Watches(client, discovery)
+        self.watches.subscribe(
+            WatchListener(child=lambda change: self.woken.append(change.key), ended=self.ended.append)
+        )
         self.informer = Kind(GADGETS, *keys, failures=failures)
         self.task = asyncio.get_running_loop().create_task(asyncio.Event().wait())
         self.watches._kinds[GADGETS], self.watches._kind_tasks[GADGETS] = self.informer, self.task

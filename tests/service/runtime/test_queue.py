@@ -196,14 +196,6 @@ def test_success_resets_the_back_off(queue):
     assert queue.retry(key("x")) == 30
 
 
-def test_success_does_not_undo_a_retry_that_the_worker_has_just_asked_for(queue):
-    queue.add(key("x"))
-    queue.take()
-    queue.retry(key("x"))
-    queue.succeeded(key("x"))
-    assert queue.retry(key("x")) == 60
-
-
 def test_back_off_runs_on_real_time_and_not_on_the_domains_clock(queue, clock, real):
     queue.retry(key("x"))
     clock.advance(timedelta(days=1))
@@ -264,8 +256,8 @@ def test_depth_waiting_and_running_are_counted(queue):
 
 
 def test_how_long_a_key_waited_for_a_worker_is_told(clock, real):
-    queue, told = Queue(clock, real=real), []
-    queue.on_taken = told.append
+    told = []
+    queue = Queue(clock, real=real, on_taken=told.append)
     for name in "xy":
         queue.add(key(name))
     queue.take()

@@ -77,17 +77,6 @@ async def test_a_failure_is_handed_to_on_error_and_the_others_go_on():
     assert queue.waiting == 1
 
 
-async def test_success_resets_the_back_off_of_a_key():
-    queue, finished = queue_of("x"), asyncio.Event()
-    queue._failures.failed(Key("a", "x"))
-
-    async def handle(key):
-        finished.set()
-
-    await run_until(WorkerPool(queue, handle, size=1, on_error=lambda *_: None), finished)
-    assert queue._failures.count(Key("a", "x")) == 0
-
-
 async def test_stopping_lets_work_in_hand_finish_and_takes_no_more():
     queue, started, order = queue_of("first", "second"), asyncio.Event(), []
 

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from service.clock import ManualClock
-from service.observe.subject import Subject
+from service.objects.subject import Subject
 from service.runtime.key import Key
 from tests.service.decide.builders import intent
 

@@ -9,7 +9,7 @@ from service.clock import Clock
 from service.decide.intent import Intent
 from service.decide.world import Identity
 from service.kube.resource import SCHEDULED_MACHINES
-from service.observe import views
+from service.objects import views
 from service.runtime.key import Key
 
 Raw = dict[str, Any]

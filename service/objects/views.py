@@ -8,7 +8,9 @@ from crds import names
 from crds.scheduledmachine import Metadata
 from crds.status import ScheduledMachineStatus
 from service.clock import Clock
-from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint
+from service.decide import contracts
+from service.decide.world import Child, Cluster, Identity, Node, Owner, Pod, Role, Taint, World
+from service.kube.resource import Resource
 from service.runtime.identity import well_formed
 
 Raw = Mapping[str, Any]
@@ -56,6 +58,16 @@ def child(role: Role, kind: tuple[str, str], raw: Raw, me: Identity, status: Sch
         resource_version=metadata.get("resourceVersion", ""),
         generation=metadata.get("generation") or 0,
     )
+
+
+def with_child(world: World, role: Role, resource: Resource, raw: Raw) -> World:
+    """The world with one of the three objects as it is now."""
+    found = child(role, (resource.api_version, resource.kind), raw, world.me, world.status)
+    if role is not Role.MACHINE:
+        return world.having(**{role.value: found})
+    if world.contract is None:
+        return world
+    return world.having(machine=contracts.read_machine(world.contract, found, raw))
 
 
 def recorded_uid(role: Role, status: ScheduledMachineStatus) -> str | None:

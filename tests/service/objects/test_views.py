@@ -8,7 +8,7 @@ from crds.status import ObjectReference, ScheduledMachineStatus
 from service.clock import SystemClock
 from service.decide.world import Identity, Role, Taint
 from service.kube.errors import Unavailable
-from service.observe import views
+from service.objects import views
 
 ME = Identity("team", "desk", "my-uid", 1, None, finalized=True, paused=False)
 KIND = ("cluster.x-k8s.io/v1beta2", "Machine")

@@ -1,0 +1,139 @@
+"""Writes to the Node of a ScheduledMachine: cordon, taints, evictions."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final, assert_never
+
+from crds import names
+from service.act.interruption import ChangedMeanwhile
+from service.act.writer import Writer
+from service.decide import taints
+from service.decide.outcome import Blocker
+from service.decide.plan import ApplyTaints, Cordon, Evict, Uncordon
+from service.decide.world import Pod
+from service.kube.client import Client, PatchKind
+from service.kube.errors import Conflict, KubeError, NotFound
+from service.kube.resource import NODES, PODS
+from service.objects.subject import Subject
+from service.runtime.tasks import all_of
+
+EVICTIONS_AT_ONCE: Final = 8
+
+OnNode = Cordon | Uncordon | ApplyTaints | Evict
+
+
+async def perform(writer: Writer, subject: Subject, action: OnNode, over: Callable[[], bool]) -> list[Blocker]:
+    """Carries out one of these actions; returns the pods whose eviction was refused.
+
+    `over` says whether the plan still holds: evictions stop when the shutdown was cancelled or its time is up.
+    """
+    client = writer.workload_client(subject)
+    match action:
+        case Cordon(node=node, uid=uid, resource_version=version):
+            await _write(writer, client, subject, node, _cordon(subject.me.uid, uid, version))
+        case Uncordon(node=node, uid=uid):
+            await _write(writer, client, subject, node, _uncordon(uid))
+        case ApplyTaints():
+            await _apply_taints(writer, client, subject, action)
+        case Evict():
+            blockers = await _evict(client, action, over)
+            return [_refused(writer, subject, blocker) for blocker in blockers]
+        case _:
+            assert_never(action)
+    return []
+
+
+def _refused(writer: Writer, subject: Subject, blocker: Blocker) -> Blocker:
+    asked = blocker.again_in.total_seconds() if blocker.again_in else None
+    return replace(blocker, again_in=writer.eviction_refused(subject, blocker.pod, blocker.reason, asked))
+
+
+async def _write(writer: Writer, client: Client, subject: Subject, node: str, body: dict[str, Any], **how: Any) -> None:
+    """Patches the Node; after a conflict reads it, as every further write would conflict until its watch catches up."""
+    try:
+        raw = await client.patch(NODES, node, body, **how)
+    except Conflict:
+        await _refresh(writer, client, subject, node)
+        raise
+    except NotFound as gone:
+        raise ChangedMeanwhile(gone.message) from gone
+    writer.absorb_node(subject, raw)
+
+
+async def _refresh(writer: Writer, client: Client, subject: Subject, node: str) -> None:
+    try:
+        writer.absorb_node(subject, await client.get(NODES, node))
+    except NotFound as gone:
+        raise ChangedMeanwhile(gone.message) from gone
+
+
+async def _apply_taints(writer: Writer, client: Client, subject: Subject, action: ApplyTaints) -> None:
+    """Applies the whole list, which is atomic, on condition that the Node has not changed since it was read."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": action.node,
+            "uid": action.uid,  # without it, apply would create a Node that is gone
+            "resourceVersion": action.resource_version,
+            "annotations": {names.ANNOTATION_APPLIED_TAINTS: action.note},
+        },
+        "spec": {"taints": [taints.to_json(taint) for taint in action.taints]},
+    }
+    how = {"kind": PatchKind.APPLY, "field_manager": names.TAINT_FIELD_MANAGER, "force": True}
+    await _write(writer, client, subject, action.node, body, **how)
+
+
+def _cordon(by: str, uid: str, version: str) -> dict[str, Any]:
+    annotations = {names.ANNOTATION_CORDONED: by}
+    metadata = {"uid": uid, "resourceVersion": version, "annotations": annotations}
+    return {"metadata": metadata, "spec": {"unschedulable": True}}
+
+
+def _uncordon(uid: str) -> dict[str, Any]:
+    return {"metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: None}}, "spec": {"unschedulable": None}}
+
+
+async def _evict(client: Client, action: Evict, over: Callable[[], bool]) -> list[Blocker]:
+    """Evicts a few pods at a time; the ones that a budget or a fault refuses are evicted again later."""
+    slots, silence = asyncio.Semaphore(EVICTIONS_AT_ONCE), list[KubeError]()
+
+    async def one(pod: Pod) -> Blocker | None:
+        async with slots:
+            # An API server that does not answer would cost every further pod a time-out, and the drain its deadline.
+            if silence or over():
+                return None
+            return await _evict_one(client, pod, action.grace_seconds, silence)
+
+    answers = await all_of(*(one(pod) for pod in action.pods))
+    if silence:
+        raise silence[0]
+    if over():
+        raise ChangedMeanwhile("the drain was cancelled, or its time is up")
+    return [answer for answer in answers if answer is not None]
+
+
+async def _evict_one(client: Client, pod: Pod, grace: int | None, silence: list[KubeError]) -> Blocker | None:
+    options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": options,
+    }
+    try:
+        await client.create_subresource(PODS, pod.name, "eviction", eviction, namespace=pod.namespace)
+    except (NotFound, Conflict):
+        return None  # the pod is gone, or another pod has its name now
+    except KubeError as error:
+        if not error.status:
+            silence.append(error)
+        # The budget's own words, where it has any, rather than the request they answer.
+        causes = "; ".join(cause.message for cause in error.causes if cause.message)
+        asked = timedelta(seconds=error.retry_after) if error.retry_after else None
+        return Blocker(pod=pod, reason=causes or error.message, again_in=asked)
+    return None

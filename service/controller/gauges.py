@@ -1,0 +1,46 @@
+"""Metrics that are read from the controller at each scrape, and those that count what its clients and watches do."""
+
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+from crds.status import Phase
+from service import metrics
+from service.clock import Clock
+from service.decide import readiness
+from service.kube.client import Client
+from service.kube.transport import Call
+from service.observe.indexes import READY
+from service.observe.watches import Watches
+from service.runtime.queue import Queue
+
+KNOWN_STATUSES: Final = frozenset({0, *HTTPStatus})
+
+
+def publish(queue: Queue, watches: Watches, client: Client, clock: Clock) -> None:
+    """Connects the gauges with what they show; a scrape costs no walk over all objects."""
+    metrics.QUEUE_DEPTH.set_function(lambda: queue.depth)
+    metrics.KINDS_WATCHED.set_function(lambda: watches.kinds_watched)
+    metrics.CLOCK_TIME.set_function(lambda: clock.now().timestamp())
+    metrics.CLOCK_SKEW.set_function(lambda: client.skew_seconds or 0.0)
+    for phase in Phase:
+        metrics.OBJECTS.labels(phase).set_function(partial(watches.scheduled.count_by, "phase", phase))
+    counted = partial(watches.scheduled.count_by, "ready")
+    metrics.OBJECTS_READY.set_function(partial(counted, READY))
+    metrics.OBJECTS_NOT_READY_IN_TIME.set_function(partial(counted, readiness.REASON))
+
+
+def count_restart(kind: str, reason: str) -> None:
+    """A watch broke."""
+    metrics.WATCH_RESTARTS.labels(kind, reason).inc()
+
+
+def count_defect(kind: str, defect: str) -> None:
+    """A watch sent an object that cannot be read."""
+    metrics.WATCH_OBJECTS_UNREADABLE.labels(kind, defect).inc()
+
+
+def count_call(call: Call) -> None:
+    """A call was answered or given up; a workload cluster may answer with any number, so unknown ones share a label."""
+    status = str(call.status) if call.status in KNOWN_STATUSES else "other"
+    metrics.API_REQUESTS.labels(call.verb, call.resource, status).inc()

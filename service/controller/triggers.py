@@ -1,0 +1,140 @@
+"""What wakes whom: each method handles one source of events and adds the keys that it concerns to the queue.
+
+`service.controller.wiring` subscribes these methods to their sources, all in one table.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from crds import names
+from crds.status import Phase
+from service.clock import Clock
+from service.decide.precedence import precedence_of
+from service.kube.decode import Object
+from service.kube.discovery import BELIEVE_SECONDS
+from service.observe.observer import Observer
+from service.observe.prewarm import Prewarmer
+from service.observe.unowned_nodes import UnownedNodes, asks_back
+from service.observe.watches import Watches
+from service.runtime.cache import Change, EventType
+from service.runtime.key import Key
+from service.runtime.own_writes import OwnWrites
+from service.runtime.queue import URGENT, Queue
+
+SUFFIXES: Final = (names.MACHINE_SUFFIX, names.BOOTSTRAP_SUFFIX, names.INFRASTRUCTURE_SUFFIX)
+
+SERVED_SECONDS: Final = BELIEVE_SECONDS + 1.0
+"""By then every kind that was just defined can be resolved."""
+
+RIVALS_WOKEN: Final = 16
+"""How many of the objects that want the same host are woken when one of them changes: the best claims first."""
+
+
+@dataclass(slots=True)
+class Triggers:
+    """Turns events into keys in the queue; the queue drops keys of shards that this replica does not hold."""
+
+    queue: Queue
+    watches: Watches
+    observer: Observer
+    own_writes: OwnWrites
+    prewarmer: Prewarmer
+    clock: Clock
+    owns: Callable[[Key], bool]
+    forget: Callable[[Key], None]
+    """Called with an object that is gone."""
+    unowned_nodes: UnownedNodes = field(default_factory=UnownedNodes)
+
+    # Changes in the management cluster
+
+    def scheduled_machine_changed(self, change: Change) -> None:
+        """Wakes the object itself, and those that want the same host."""
+        gone = change.type is EventType.DELETED
+        self._wake_rivals(change.key, self.observer.hosts.saw(change.key, None if gone else change.object))
+        if gone:
+            self.forget(change.key)
+            return
+        if change.type is EventType.ADDED:
+            self.queue.add(change.key, priority=precedence_of(change.object))
+        self.own_writes.heard(change.key, str(change.version))
+        if _kill_switch_pulled(change.object):
+            self.queue.add(change.key, due=URGENT)
+        if not self.owns(change.key):
+            self.prewarmer.see(change.object)
+
+    def child_changed(self, change: Change) -> None:
+        """Wakes the ScheduledMachine that a bootstrap, infrastructure or Machine object is named after."""
+        name = change.key.name
+        for suffix in (*SUFFIXES, ""):  # without one: a Machine that another operator made, see World.rival
+            owner = Key(change.key.namespace, name.removesuffix(suffix))
+            if name.endswith(suffix) and owner in self.watches.scheduled:
+                self.own_writes.heard(owner, str(change.version))
+
+    def cluster_changed(self, change: Change) -> None:
+        """Wakes the objects in a Cluster, and those that want the same hosts: without a Cluster a claim is void."""
+        named = self.watches.scheduled.keys_by("cluster", change.key.name)
+        keys = [key for key in named if key.namespace == change.key.namespace]
+        self._wake(keys)
+        self._wake_rivals(None, self.observer.hosts.reconsider(keys))
+
+    def drain_rule_changed(self, change: Change) -> None:
+        """Wakes the objects of a namespace whose Nodes are being drained."""
+        self._wake(self.observer.drains.draining(change.key.namespace))
+
+    def definitions_changed(self) -> None:
+        """Wakes what may have waited for a kind, now and once the API server must serve what was just defined."""
+        asyncio.get_running_loop().call_later(SERVED_SECONDS, self._wake_waiting)
+        self._wake_waiting()
+
+    def _wake_waiting(self) -> None:
+        for phase in (Phase.ERROR, Phase.PENDING):
+            self._wake(self.watches.scheduled.keys_by("phase", phase))
+
+    def capi_changed(self) -> None:
+        """Wakes every object: another contract of Cluster API is in force."""
+        self.observer.hosts.reconsider(self.watches.scheduled)
+        self._wake(self.watches.scheduled)
+
+    def clock_set_back(self) -> None:
+        """Wakes every object: a window may have closed by it."""
+        self._wake(self.watches.scheduled)
+
+    # Changes in workload clusters
+
+    def node_changed(self, cluster: Key, change: Change) -> None:
+        """Wakes the objects on a Node, ahead of everything else if its agent asks for an emergency reclaim."""
+        users, urgent = self.observer.nodes.users(cluster, change.key.name), asks_back(change)
+        for key in users:
+            self.queue.add(key, due=URGENT if urgent else None)
+        if urgent and not users:
+            self.unowned_nodes.asked(cluster, change.object, self.watches.machines)
+
+    # Our own writes, of which watches bring no news
+
+    def scheduled_machine_written(self, key: Key) -> None:
+        """Wakes the objects whose claim to a host may have changed by our write or read of another one."""
+        self._wake_rivals(key, self.observer.hosts.saw(key, self.watches.scheduled.get(key)))
+
+    def node_written(self, cluster: Key, node: str, by: Key) -> None:
+        """Wakes the other objects on a Node."""
+        self._wake(self.observer.nodes.users(cluster, node) - {by})
+
+    def _wake(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self.queue.add(key)
+
+    def _wake_rivals(self, key: Key | None, terms: Iterable[str]) -> None:
+        """Of those who want these hosts besides `key`, the best claims only: a crowd would be refused once more."""
+        now = self.clock.now()
+        for term in terms:
+            self._wake(islice(self.observer.hosts.claimants(term, now, but=key), RIVALS_WOKEN))
+
+
+def _kill_switch_pulled(raw: Object) -> bool:
+    """Whether the user has just set the kill switch: it goes before everything else in its namespace."""
+    spec, status = raw.get("spec"), raw.get("status")
+    seen = status.get("observedGeneration") if isinstance(status, dict) else None
+    return isinstance(spec, dict) and spec.get("killSwitch") is True and seen != raw["metadata"].get("generation")
