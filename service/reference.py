@@ -93,9 +93,9 @@ def _row(param: Any) -> str:
 def _metric_rows() -> Iterator[str]:
     yield "| metric | type | labels | meaning |\n|---|---|---|---|"
     for metric in sorted(declared(), key=full_name):
-        (told,) = metric.describe()
-        labels = ", ".join(f"`{label}`" for label in metric._labelnames)  # noqa: SLF001 - not told otherwise
-        yield f"| `{full_name(metric)}` | {told.type} | {labels} | {_cell(told.documentation)} |"
+        (family,) = metric.describe()
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames)  # noqa: SLF001 - there is no other way
+        yield f"| `{full_name(metric)}` | {family.type} | {labels} | {_cell(family.documentation)} |"
 
 
 def declared() -> list[MetricWrapperBase]:
@@ -105,8 +105,8 @@ def declared() -> list[MetricWrapperBase]:
 
 def full_name(metric: MetricWrapperBase) -> str:
     """As a query names it."""
-    (told,) = metric.describe()
-    return f"{told.name}_total" if told.type == "counter" else str(told.name)
+    (family,) = metric.describe()
+    return f"{family.name}_total" if family.type == "counter" else str(family.name)
 
 
 def _paragraphs(text: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Which files `validate` and `preview` read: those named, those of a directory, those that a pattern matches."""
+"""Which files `validate` and `preview` read: files named, files of a directory, files that match a pattern."""
 
 import glob
 from collections.abc import Iterable, Iterator
@@ -12,13 +12,13 @@ FILES_MAX: Final = 10_000
 
 
 def looks_like_a_file(argument: str) -> bool:
-    """Whether an argument names files rather than an object: names of objects have neither of these signs."""
+    """Whether an argument names files; the name of a Kubernetes object has none of these signs."""
     signs = glob.has_magic(argument) or "/" in argument or argument == STDIN
     return signs or argument.endswith(ENDINGS) or Path(argument).exists()
 
 
 def expanded(given: Iterable[str], *, recursive: bool) -> Iterator[str | Unreadable]:
-    """Every file that the arguments stand for, in order; for an argument that stands for none, the reason."""
+    """Every file that the arguments name, in order; an error in the place of an argument that names none."""
     for argument in given:
         try:
             yield from _files(argument, recursive=recursive)
@@ -41,7 +41,7 @@ def _files(argument: str, *, recursive: bool) -> Iterator[str | Unreadable]:
 def _in_directory(path: Path, *, recursive: bool) -> Iterator[str | Unreadable]:
     entries = path.rglob("*") if recursive else path.iterdir()
     found = sorted(str(each) for each in entries if each.name.endswith(ENDINGS) and each.is_file())
-    hint = "" if recursive else "; -R looks in the directories below it too"
+    hint = "" if recursive else "; -R reads its subdirectories too"
     yield from _bounded(found, f"{path}: the directory has no {', '.join(ENDINGS)} file{hint}")
 
 

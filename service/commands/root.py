@@ -125,9 +125,14 @@ def _described(command: Command, parser: argparse.ArgumentParser) -> typer.Typer
 
 
 def _option(action: argparse.Action) -> inspect.Parameter:
-    text = (action.help or "") % {"default": action.default}
-    metavar = action.metavar or ("|".join(action.choices) if action.choices else None)
-    option = typer.Option(*action.option_strings, metavar=str(metavar or ""), help=text, show_default=False)
+    metavar = str(action.metavar or "|".join(action.choices or ()))
+    option = typer.Option(
+        *action.option_strings,
+        metavar=metavar,
+        help=(action.help or "") % {"default": action.default},
+        show_default=False,
+        autocompletion=lambda: metavar.split("|") if "|" in metavar else [],
+    )
     kind: Any = bool if action.nargs == 0 else str
     name = action.option_strings[0].lstrip("-").replace("-", "_")
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
