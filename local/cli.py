@@ -21,7 +21,7 @@ from local.keeper import group_of
 from local.ports import ANY_PORTS, PortRange
 from local.state import State
 from service.cli import FAILED, INTERRUPTED, UsageError
-from service.commands.help import Command, Group, literal, paragraphs, show_help
+from service.commands.help import ReadableCommand, ReadableGroup, literal, paragraphs, show_help
 
 DOWN_SECONDS: Final = 60
 NOT_RUNNING: Final = 3
@@ -74,7 +74,7 @@ Exit codes:
 Example:
   5spot local status || 5spot local up --detach"""
 
-app = typer.Typer(cls=Group, add_completion=False, invoke_without_command=True, subcommand_metavar="COMMAND")
+app = typer.Typer(cls=ReadableGroup, add_completion=False, invoke_without_command=True, subcommand_metavar="COMMAND")
 
 
 @app.callback(help=paragraphs(LOCAL), epilog=literal(LOCAL_EPILOG))
@@ -98,7 +98,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., int]:
     return guarded
 
 
-@app.command("up", cls=Command, short_help="Start it.", help=paragraphs(UP), epilog=UP_EPILOG)
+@app.command("up", cls=ReadableCommand, short_help="Start it.", help=paragraphs(UP), epilog=UP_EPILOG)
 @_guarded
 def start(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -164,7 +164,7 @@ def start(  # noqa: PLR0913 - one parameter for each option
     return 0
 
 
-@app.command("status", cls=Command, short_help="Show what runs where.", help=STATUS, epilog=STATUS_EPILOG)
+@app.command("status", cls=ReadableCommand, short_help="Show what runs where.", help=STATUS, epilog=STATUS_EPILOG)
 @_guarded
 def status() -> int:
     """Show the programs of the control plane."""
@@ -195,7 +195,9 @@ def _show_time(operator: dict[str, str]) -> None:
         print("\nThe operator does not answer.")
 
 
-@app.command("env", cls=Command, short_help="Print what a shell needs.", help=paragraphs(ENV), epilog=ENV_EPILOG)
+@app.command(
+    "env", cls=ReadableCommand, short_help="Print what a shell needs.", help=paragraphs(ENV), epilog=ENV_EPILOG
+)
 @_guarded
 def env() -> int:
     """Print shell commands."""
@@ -208,7 +210,7 @@ def env() -> int:
     return 0
 
 
-@app.command("down", cls=Command, short_help="Stop it.", help=paragraphs(DOWN), epilog=DOWN_EPILOG)
+@app.command("down", cls=ReadableCommand, short_help="Stop it.", help=paragraphs(DOWN), epilog=DOWN_EPILOG)
 @_guarded
 def stop() -> int:
     """Stop the control plane."""

@@ -8,7 +8,7 @@ import typer
 from local.arguments import speed
 from local.errors import LocalError
 from service.cli import FAILED
-from service.commands.help import Command, paragraphs
+from service.commands.help import ReadableCommand, paragraphs
 
 app = typer.Typer(add_completion=False)
 
@@ -32,7 +32,7 @@ Examples:
   5spot demo --once --speed 360   one day in four minutes"""
 
 
-@app.command(cls=Command, help=paragraphs(DESCRIPTION), epilog=EPILOG)
+@app.command(cls=ReadableCommand, help=paragraphs(DESCRIPTION), epilog=EPILOG)
 def demo(
     *,
     once: Annotated[bool, typer.Option("--once", help="End when everything has happened.")] = False,

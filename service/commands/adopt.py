@@ -10,7 +10,7 @@ import typer
 from crds import names
 from service.cli import FAILED, UsageError
 from service.commands import options
-from service.commands.help import Command, paragraphs
+from service.commands.help import ReadableCommand, paragraphs
 
 app = typer.Typer(add_completion=False)
 
@@ -34,7 +34,7 @@ Examples:
   5spot adopt --all -A                    the whole cluster"""
 
 
-@app.command(cls=Command, help=paragraphs(DESCRIPTION), epilog=EPILOG)
+@app.command(cls=ReadableCommand, help=paragraphs(DESCRIPTION), epilog=EPILOG)
 def adopt(  # noqa: PLR0913 - one parameter for each option
     *,
     wanted: Annotated[
@@ -65,7 +65,7 @@ def adopt(  # noqa: PLR0913 - one parameter for each option
         raise UsageError("name ScheduledMachines, or give --all, with -n NAMESPACE or -A")
     from service.commands import adoption, cluster  # noqa: PLC0415 - help does not wait for the client
 
-    access = options.Access(kubeconfig, context)
+    access = options.ClusterChoice(kubeconfig, context)
     scope = None if all_namespaces else namespace or cluster.default_namespace(access)
     results = asyncio.run(adoption.adopt(wanted or (), scope, access, dry_run=dry_run))
     if output == "json":

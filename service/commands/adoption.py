@@ -7,7 +7,7 @@ from typing import Any, Final
 from crds import names
 from service.clock import SystemClock
 from service.commands import cluster
-from service.commands.options import Access
+from service.commands.options import ClusterChoice
 from service.decide.adoption import OURS, Adoption, examine
 from service.decide.manifests import child_name
 from service.decide.world import Identity, Role
@@ -22,7 +22,7 @@ FIELD_MANAGER: Final = "5spot-adopt"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class AdoptionResult:
     """One object of a ScheduledMachine, and whether it was adopted."""
 
     namespace: str
@@ -48,7 +48,9 @@ class Result:
         return {**shown, "outcome": self.outcome, **message}
 
 
-async def adopt(wanted: Sequence[str], namespace: str | None, access: Access, *, dry_run: bool) -> list[Result]:
+async def adopt(
+    wanted: Sequence[str], namespace: str | None, access: ClusterChoice, *, dry_run: bool
+) -> list[AdoptionResult]:
     """Adopts the objects of the ScheduledMachines named, or of all; in every namespace if none is given."""
     async with await cluster.connect(access) as client:
         try:
@@ -79,10 +81,10 @@ class Adopter:
         self._living = living
         self._dry_run = dry_run
 
-    async def adopt(self, raw: Raw) -> list[Result]:
+    async def adopt(self, raw: Raw) -> list[AdoptionResult]:
         """The result for each object of one ScheduledMachine that exists and that it does not own yet."""
         me = me_of(raw, SystemClock())
-        results: list[Result] = []
+        results: list[AdoptionResult] = []
         if me.deleting_since is not None:
             return results
         async for role, resource in self._kinds(raw):
@@ -94,7 +96,7 @@ class Adopter:
                 break  # the controller deletes provider objects without their Machine as leftovers
         return results
 
-    async def _adopt_one(self, role: Role, resource: Resource, me: Identity) -> Result | None:
+    async def _adopt_one(self, role: Role, resource: Resource, me: Identity) -> AdoptionResult | None:
         name = child_name(me.name, role)
         try:
             child = await self._client.get(resource, name, namespace=me.namespace)
@@ -104,7 +106,7 @@ class Adopter:
         if verdict == OURS:
             return None
         outcome, message = await self._own(resource, name, me, verdict)
-        return Result(me.namespace, me.name, resource.kind, name, outcome, message)
+        return AdoptionResult(me.namespace, me.name, resource.kind, name, outcome, message)
 
     async def _kinds(self, raw: Raw) -> AsyncIterator[tuple[Role, Resource]]:
         """The kinds of the three objects, as far as the API server serves them; the Machine first."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from service.commands.options import Access
+from service.commands.options import ClusterChoice
 from service.kube.client import Client
 from service.kube.credentials import context_namespace
 
@@ -13,19 +13,19 @@ HOME_KUBECONFIG: Final = Path("~/.kube/config")
 IN_A_POD: Final = "KUBERNETES_SERVICE_HOST"
 
 
-async def connect(access: Access) -> Client:
+async def connect(access: ClusterChoice) -> Client:
     """A client for the cluster that the flags and the environment name."""
     path = _kubeconfig(access)
     return Client.in_cluster() if path is None else await Client.from_kubeconfig(path, access.context)
 
 
-def default_namespace(access: Access) -> str:
+def default_namespace(access: ClusterChoice) -> str:
     """The namespace that kubectl uses: the context's own, else `default`."""
     path = _kubeconfig(access)
     return (context_namespace(path, access.context) if path else None) or "default"
 
 
-def _kubeconfig(access: Access) -> Path | None:
+def _kubeconfig(access: ClusterChoice) -> Path | None:
     """None in a pod without a kubeconfig, which uses its service account. An empty variable counts as unset."""
     named = next((value for name in VARIABLES if (value := os.environ.get(name))), None)
     path = access.kubeconfig or (Path(named) if named else None)

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from service.commands.help import Command
+from service.commands.help import ReadableCommand
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command(
-    cls=Command,
+    cls=ReadableCommand,
     help="Prints the script that lets a shell complete commands, options and their values.",
     epilog="""
 Examples, for the running shell:

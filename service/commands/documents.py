@@ -31,7 +31,7 @@ _LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VISIBLE: Final = re.compile(r"[^ \t\r\n]")
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that is not YAML, or beyond the limits; the message says where and why."""
 
 
@@ -48,30 +48,30 @@ def read(source: str) -> Iterator[Document]:
     """All documents of a file, or of standard input for `-`; empty ones are left out.
 
     Raises:
-        Unreadable: at the first document that cannot be read.
+        UnreadableFile: at the first document that cannot be read.
     """
     name = "standard input" if source == STDIN else source
     text = _text(source, name)
     try:
         yield from _as_json(name, text) or _documents(name, yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
-        raise Unreadable(f"{name}:{_line(error)}: {_problem(error)}") from None
+        raise UnreadableFile(f"{name}:{_line(error)}: {_problem(error)}") from None
     except yaml.YAMLError as error:
-        raise Unreadable(f"{name}: is not YAML: {' '.join(str(error).split())[:200]}") from None
+        raise UnreadableFile(f"{name}: is not YAML: {' '.join(str(error).split())[:200]}") from None
 
 
 def _text(source: str, name: str) -> str:
     try:
         data = _standard_input() if source == STDIN else _bounded(Path(source))
     except OSError as error:
-        raise Unreadable(f"{name}: {error.strerror or error}") from None
+        raise UnreadableFile(f"{name}: {error.strerror or error}") from None
     if len(data) > SIZE_MAX:
-        raise Unreadable(f"{name}: is larger than {SIZE_MAX // 1024 // 1024} MiB")
+        raise UnreadableFile(f"{name}: is larger than {SIZE_MAX // 1024 // 1024} MiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Unreadable(f"{name}:{line}: is not UTF-8 text") from None
+        raise UnreadableFile(f"{name}:{line}: is not UTF-8 text") from None
 
 
 def _as_json(name: str, text: str) -> list[Document]:
@@ -220,8 +220,8 @@ class _Builder:
         while not isinstance(event := next(self._events), end):
             yield event
 
-    def _error(self, event: yaml.Event, problem: str) -> Unreadable:
-        return Unreadable(f"{self._name}:{_at(event)}: {problem}")
+    def _error(self, event: yaml.Event, problem: str) -> UnreadableFile:
+        return UnreadableFile(f"{self._name}:{_at(event)}: {problem}")
 
 
 def _measured(value: Any) -> tuple[int, int]:

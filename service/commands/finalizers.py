@@ -24,7 +24,7 @@ AT_ONCE: Final = 16
 ATTEMPTS: Final = 8
 
 
-class Outcome(StrEnum):
+class ReleaseOutcome(StrEnum):
     """What happened to an object's finalizer."""
 
     HELD = "held"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class RemainingMachine:
     """The Cluster API Machine of a ScheduledMachine; the operator no longer deletes it once the finalizer is gone."""
 
     name: str
@@ -56,8 +56,8 @@ class Found:
     version: str = ""
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
-    machine: Machine | None = None
-    outcome: Outcome = Outcome.HELD
+    machine: RemainingMachine | None = None
+    outcome: ReleaseOutcome = ReleaseOutcome.HELD
     error: str = ""
 
     @property
@@ -87,7 +87,7 @@ async def find(client: Client, *, namespace: str | None, wanted: Sequence[Name] 
         seen = [await _look(client, name) for name in dict.fromkeys(wanted)]
     else:
         listed = [_found(raw) for raw in await client.list(SCHEDULED_MACHINES, namespace=namespace)]
-        seen = [each for each in listed if each.outcome is Outcome.HELD]
+        seen = [each for each in listed if each.outcome is ReleaseOutcome.HELD]
     try:
         machines = await _machines(client, namespace)
     except Forbidden:
@@ -109,7 +109,7 @@ async def _look(client: Client, name: Name) -> Found:
     except NotFound as error:
         if error.missing_kind:
             raise
-        return Found(name, outcome=Outcome.MISSING, error="there is no such ScheduledMachine")
+        return Found(name, outcome=ReleaseOutcome.MISSING, error="there is no such ScheduledMachine")
 
 
 def _found(raw: Raw) -> Found:
@@ -122,18 +122,20 @@ def _found(raw: Raw) -> Found:
         version=metadata["resourceVersion"],
         finalizers=finalizers,
         deleting="deletionTimestamp" in metadata,
-        machine=Machine(recorded["name"]) if recorded.get("name") else None,
-        outcome=Outcome.HELD if names.FINALIZER in finalizers else Outcome.FREE,
+        machine=RemainingMachine(recorded["name"]) if recorded.get("name") else None,
+        outcome=ReleaseOutcome.HELD if names.FINALIZER in finalizers else ReleaseOutcome.FREE,
     )
 
 
-async def _machines(client: Client, namespace: str | None) -> dict[Name, Machine]:
+async def _machines(client: Client, namespace: str | None) -> dict[Name, RemainingMachine]:
     """The Machines that exist, by the ScheduledMachine that their label names: owner references may be gone."""
     capi = await Discovery(client).capi()
     listed = await client.list(capi.machines, namespace=namespace, labels=names.LABEL_OWNER) if capi else []
     every = [raw["metadata"] for raw in listed]
     return {
-        (each["namespace"], each["labels"][names.LABEL_OWNER]): Machine(each["name"], "deletionTimestamp" in each)
+        (each["namespace"], each["labels"][names.LABEL_OWNER]): RemainingMachine(
+            each["name"], "deletionTimestamp" in each
+        )
         for each in every
     }
 
@@ -141,19 +143,19 @@ async def _machines(client: Client, namespace: str | None) -> dict[Name, Machine
 async def _release(client: Client, found: Found, *, dry_run: bool) -> Found:
     try:
         for _ in range(ATTEMPTS):
-            if found.outcome is not Outcome.HELD:
+            if found.outcome is not ReleaseOutcome.HELD:
                 return found
             try:
                 await _remove(client, found, dry_run=dry_run)
             except Conflict:  # it changed: read it again, it may be another object by now
                 found = await _again(client, found)
             else:
-                return replace(found, outcome=Outcome.RELEASED)
+                return replace(found, outcome=ReleaseOutcome.RELEASED)
     except NotFound:
-        return replace(found, outcome=Outcome.GONE, error="was deleted in the meantime")
+        return replace(found, outcome=ReleaseOutcome.GONE, error="was deleted in the meantime")
     except KubeError as error:
-        return replace(found, outcome=Outcome.FAILED, error=error.message)
-    return replace(found, outcome=Outcome.FAILED, error=f"changed during each of {ATTEMPTS} attempts; try again")
+        return replace(found, outcome=ReleaseOutcome.FAILED, error=error.message)
+    return replace(found, outcome=ReleaseOutcome.FAILED, error=f"changed during each of {ATTEMPTS} attempts; try again")
 
 
 async def _remove(client: Client, found: Found, *, dry_run: bool) -> None:
@@ -174,5 +176,5 @@ async def _again(client: Client, found: Found) -> Found:
     now = _found(await client.get(SCHEDULED_MACHINES, name, namespace=namespace))
     if now.uid != found.uid:
         error = "was deleted in the meantime; another object has its name and was left alone"
-        return replace(found, outcome=Outcome.GONE, error=error)
+        return replace(found, outcome=ReleaseOutcome.GONE, error=error)
     return replace(now, machine=found.machine)

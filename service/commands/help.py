@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 from service.cli import WRONG_USAGE
 
 
-class Command(TyperCommand):
+class ReadableCommand(TyperCommand):
     """A command whose help shows only the types that help a reader."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -16,7 +16,7 @@ class Command(TyperCommand):
         return _readable(super().get_params(ctx))
 
 
-class Group(TyperGroup):
+class ReadableGroup(TyperGroup):
     """A group of such commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -24,7 +24,7 @@ class Group(TyperGroup):
         return _readable(super().get_params(ctx))
 
 
-class PlainCommand(Command):
+class PlainCommand(ReadableCommand):
     """A command whose help has an epilog with lines of their own, printed without Rich."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Click's signature

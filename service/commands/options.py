@@ -48,7 +48,7 @@ Output = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClusterChoice:
     """Which cluster a command talks to; `service.commands.cluster` connects to it."""
 
     kubeconfig: Path | None

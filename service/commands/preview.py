@@ -7,7 +7,7 @@ import typer
 
 from crds.providers import ProviderPolicy
 from service.commands import options
-from service.commands.help import Command, paragraphs
+from service.commands.help import ReadableCommand, paragraphs
 from service.commands.times import DAYS_MAX, first_instant
 
 app = typer.Typer(add_completion=False)
@@ -27,7 +27,7 @@ Examples:
 
 
 @app.command(
-    cls=Command,
+    cls=ReadableCommand,
     help=paragraphs("""
         Shows the windows of each ScheduledMachine's schedule, enabled or not, over a number of 24-hour days.
 
@@ -79,7 +79,7 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     """Print the windows of all ScheduledMachines asked for."""
     from service.commands import verdicts, windows  # noqa: PLC0415 - help does not wait for pydantic
 
-    span = windows.Span.starting(start, days)
+    span = windows.DayRange.starting(start, days)
     policy = ProviderPolicy(
         bootstrap_groups=frozenset(bootstrap_groups),
         infrastructure_groups=frozenset(infrastructure_groups),
@@ -91,7 +91,7 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     if paths:
         judged, readable = verdicts.judge_all(paths, policy, recursive=recursive)
     else:
-        access = options.Access(kubeconfig, context)
+        access = options.ClusterChoice(kubeconfig, context)
         judged, readable = windows.judge_stored(in_cluster, namespace, access, policy), True
     windows.print_windows(judged, span, output)
     return verdicts.exit_code(judged, readable=readable)

@@ -7,7 +7,7 @@ import typer
 
 from crds import names
 from service.commands import options
-from service.commands.help import Command, paragraphs
+from service.commands.help import ReadableCommand, paragraphs
 
 app = typer.Typer(add_completion=False)
 
@@ -32,7 +32,7 @@ Examples:
   5spot release team-a/worker --yes   one ScheduledMachine"""
 
 
-@app.command(cls=Command, help=paragraphs(DESCRIPTION), epilog=EPILOG)
+@app.command(cls=ReadableCommand, help=paragraphs(DESCRIPTION), epilog=EPILOG)
 def release(  # noqa: PLR0913 - one parameter for each option
     *,
     wanted: Annotated[
@@ -66,7 +66,7 @@ def release(  # noqa: PLR0913 - one parameter for each option
     """Find, ask, release and report."""
     from service.commands import uninstall  # noqa: PLC0415 - help does not wait for the client
 
-    request = uninstall.Request(
+    request = uninstall.ReleaseRequest(
         wanted=uninstall.parsed(wanted or (), namespace),
         namespace=namespace,
         operator_namespace=operator_namespace,
@@ -75,4 +75,4 @@ def release(  # noqa: PLR0913 - one parameter for each option
         force=force,
         output=output,
     )
-    return asyncio.run(uninstall.uninstall(request, options.Access(kubeconfig, context)))
+    return asyncio.run(uninstall.uninstall(request, options.ClusterChoice(kubeconfig, context)))

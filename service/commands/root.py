@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from service import __version__, cli
 from service.cli import COMPLETE_VARIABLE, HELP_FLAGS, PROGRAM, Command, UsageError
-from service.commands.help import Group, PlainCommand, show_help
+from service.commands.help import PlainCommand, ReadableGroup, show_help
 
 EPILOG: Final = """
 Exit codes:
@@ -32,7 +32,7 @@ Examples:
 `5spot COMMAND --help` describes a command. FIVESPOT_DEBUG=1 prints tracebacks."""
 
 
-class LazyGroup(Group):
+class LazyGroup(ReadableGroup):
     """A group whose overview knows one line of each command, and which loads a command to run or complete it."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -112,10 +112,10 @@ def _explained(error: typer.TyperException) -> str:
 
 
 def _described(command: Command, parser: argparse.ArgumentParser) -> typer.Typer:
-    """A command with its own parser, described to Typer for help and completion; it never runs through Typer."""
+    """A command with its own parser, described to Typer for help and completion; it does not run through Typer."""
 
     def never(**_: Any) -> None:
-        raise AssertionError(f"{command.name} parses its own arguments")
+        raise UsageError(f"try '{PROGRAM} {command.name} --help'")
 
     options = [_option(action) for action in parser._actions if action.dest != "help"]  # noqa: SLF001 - no other way
     never.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]

@@ -10,15 +10,15 @@ import typer
 from crds import names
 from service.cli import FAILED, PROGRAM, WRONG_USAGE, UsageError
 from service.commands import cluster, finalizers, operators
-from service.commands.finalizers import Found, Machine, Name, Outcome
+from service.commands.finalizers import Found, Name, ReleaseOutcome, RemainingMachine
 from service.commands.operators import Holder, Holders
-from service.commands.options import Access
+from service.commands.options import ClusterChoice
 from service.kube.client import Client
 from service.kube.errors import Forbidden, NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReleaseRequest:
     """What the command line asks for."""
 
     wanted: Sequence[Name]
@@ -30,7 +30,7 @@ class Request:
     output: str
 
 
-async def uninstall(request: Request, access: Access) -> int:
+async def uninstall(request: ReleaseRequest, access: ClusterChoice) -> int:
     """Runs all steps and returns the exit code."""
     async with await cluster.connect(access) as client:
         seen = None if request.force else await _holders(client, request.operator_namespace)
@@ -46,7 +46,7 @@ async def uninstall(request: Request, access: Access) -> int:
         done = await _release(client, found, request)
         if seen is not None and await _operator_started(client, request.operator_namespace, seen):
             return FAILED
-    return FAILED if any(each.outcome in {Outcome.FAILED, Outcome.MISSING} for each in done) else 0
+    return FAILED if any(each.outcome in {ReleaseOutcome.FAILED, ReleaseOutcome.MISSING} for each in done) else 0
 
 
 def parsed(given: Sequence[str], namespace: str | None) -> list[Name]:
@@ -102,8 +102,8 @@ def _identities(holders: Collection[Holder]) -> str:
     return ", ".join(sorted({holder.identity for holder in holders}))
 
 
-def _confirmed(request: Request, found: Sequence[Found]) -> bool:
-    held = [each for each in found if each.outcome is Outcome.HELD]
+def _confirmed(request: ReleaseRequest, found: Sequence[Found]) -> bool:
+    held = [each for each in found if each.outcome is ReleaseOutcome.HELD]
     if request.confirmed or request.dry_run or not held:
         return True
     if not sys.stdin.isatty():
@@ -119,7 +119,7 @@ def _confirmed(request: Request, found: Sequence[Found]) -> bool:
     return False
 
 
-async def _release(client: Client, found: Sequence[Found], request: Request) -> list[Found]:
+async def _release(client: Client, found: Sequence[Found], request: ReleaseRequest) -> list[Found]:
     done = []
     async for each in finalizers.release(client, found, dry_run=request.dry_run):
         done.append(each)
@@ -139,17 +139,17 @@ def line(each: Found, *, dry_run: bool) -> str:
 
 def _facts(each: Found, *, dry_run: bool) -> Iterator[str]:
     match each.outcome:
-        case Outcome.GONE | Outcome.MISSING:
+        case ReleaseOutcome.GONE | ReleaseOutcome.MISSING:
             yield each.error
             return
-        case Outcome.FAILED:
+        case ReleaseOutcome.FAILED:
             yield f"NOT released: {each.error}"
             if "failed calling webhook" in each.error:
                 yield "delete the webhook configurations of the operator first, it no longer answers"
             return
-        case Outcome.FREE:
+        case ReleaseOutcome.FREE:
             yield "does not carry our finalizer"
-        case Outcome.RELEASED | Outcome.HELD:
+        case ReleaseOutcome.RELEASED | ReleaseOutcome.HELD:
             yield "would be released" if dry_run else "released"
             yield from _deletion(each)
     if each.machine:
@@ -163,7 +163,7 @@ def _deletion(each: Found) -> Iterator[str]:
         yield "its deletion is completed"
 
 
-def _left(machine: Machine, namespace: str) -> str:
+def _left(machine: RemainingMachine, namespace: str) -> str:
     if machine.leaving:
         return f"Cluster API is deleting Machine {machine.name}"
     command = f"kubectl delete machines.{names.CAPI_GROUP} -n {namespace} {machine.name}"
@@ -173,9 +173,9 @@ def _left(machine: Machine, namespace: str) -> str:
 def _summary(done: Sequence[Found], *, dry_run: bool) -> str:
     if not done:
         return f"no {names.KIND} carries our finalizer"
-    released = sum(each.outcome is Outcome.RELEASED for each in done)
+    released = sum(each.outcome is ReleaseOutcome.RELEASED for each in done)
     stay = sum(each.machine is not None and not each.machine.leaving for each in done)
-    failed = sum(each.outcome is Outcome.FAILED for each in done)
+    failed = sum(each.outcome is ReleaseOutcome.FAILED for each in done)
     parts = [f"{released} {'would be ' if dry_run else ''}released", f"{stay} Machines stay"]
     if failed:
         parts.append(f"{failed} NOT released")

@@ -7,7 +7,7 @@ import typer
 from crds.providers import ProviderPolicy
 from service.cli import UsageError
 from service.commands import options
-from service.commands.help import Command, paragraphs
+from service.commands.help import ReadableCommand, paragraphs
 
 app = typer.Typer(add_completion=False)
 
@@ -25,7 +25,7 @@ Examples:
 
 
 @app.command(
-    cls=Command,
+    cls=ReadableCommand,
     help=paragraphs("""
         Checks ScheduledMachines without a cluster, with the same rules as the admission webhook. Objects of other kinds
         are skipped.

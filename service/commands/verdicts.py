@@ -10,7 +10,7 @@ from crds import names
 from crds.providers import ProviderPolicy
 from crds.rules import Verdict, check
 from crds.violations import shown
-from service.commands.documents import Document, Unreadable, read
+from service.commands.documents import Document, UnreadableFile, read
 from service.commands.filenames import expanded
 
 ALLOWED: Final = 0
@@ -51,9 +51,9 @@ def exit_code(judged: list[Judged], *, readable: bool) -> int:
 def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool) -> tuple[list[Judged], bool]:
     """The verdict on every document, and whether all could be read; standard error names those that could not."""
     judged: list[Judged] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableFile] = []
     for each in _manifests(expanded(files, recursive=recursive)):
-        if isinstance(each, Unreadable):
+        if isinstance(each, UnreadableFile):
             sys.stderr.write(f"{each}\n")
             unreadable.append(each)
         elif is_ours(each.content):
@@ -65,23 +65,23 @@ def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool) -> t
     return judged, not unreadable
 
 
-def _manifests(files: Iterable[str | Unreadable]) -> Iterator[Document | Unreadable]:
+def _manifests(files: Iterable[str | UnreadableFile]) -> Iterator[Document | UnreadableFile]:
     """All manifests in order, and an error in the place of each document that is not a manifest."""
     for source in files:
         try:
-            if isinstance(source, Unreadable):
+            if isinstance(source, UnreadableFile):
                 raise source
             for document in read(source):
                 yield from _unpacked(document)
-        except Unreadable as error:
+        except UnreadableFile as error:
             yield error
 
 
-def _unpacked(document: Document) -> Iterator[Document | Unreadable]:
+def _unpacked(document: Document) -> Iterator[Document | UnreadableFile]:
     """The items of a `kind: List`, as kubectl reads it, or the document itself."""
     problem = _not_a_manifest(document.content)
     if problem:
-        yield Unreadable(f"{document.source}:{document.line}: {problem}")
+        yield UnreadableFile(f"{document.source}:{document.line}: {problem}")
     elif document.content.get("kind") in LISTS:
         for item in document.content.get("items") or ():
             yield from _unpacked(replace(document, content=item))

@@ -16,14 +16,14 @@ from service.cli import UsageError
 from service.commands.bars import SIGNS, Period, drawn, to_midnight
 from service.commands.documents import Document
 from service.commands.filenames import looks_like_a_file
-from service.commands.options import Access
+from service.commands.options import ClusterChoice
 from service.commands.verdicts import Judged, judge, print_json, verdict_lines
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DayRange:
     """The period asked for; a start without a time is midnight in the time zone of each schedule."""
 
     start: date
@@ -59,7 +59,9 @@ def sorted_out(what: list[str], files: list[str], namespace: str | None) -> tupl
     return paths, in_cluster
 
 
-def judge_stored(wanted: list[str], namespace: str | None, access: Access, policy: ProviderPolicy) -> list[Judged]:
+def judge_stored(
+    wanted: list[str], namespace: str | None, access: ClusterChoice, policy: ProviderPolicy
+) -> list[Judged]:
     """The verdict on objects in a cluster: those named, or all of the namespace."""
     from service.kube.errors import KubeError  # noqa: PLC0415 - files need no client
 
@@ -71,7 +73,7 @@ def judge_stored(wanted: list[str], namespace: str | None, access: Access, polic
     return [judge(Document("the cluster", 1, _whole(each)), policy) for each in found]
 
 
-async def _read(wanted: list[str], given: str | None, access: Access) -> list[dict[str, Any]]:
+async def _read(wanted: list[str], given: str | None, access: ClusterChoice) -> list[dict[str, Any]]:
     from service.commands import cluster  # noqa: PLC0415 - see above
     from service.kube.resource import SCHEDULED_MACHINES  # noqa: PLC0415
 
@@ -90,7 +92,7 @@ def _whole(raw: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, **raw}
 
 
-def print_windows(judged: list[Judged], span: Span, output: str) -> None:
+def print_windows(judged: list[Judged], span: DayRange, output: str) -> None:
     """Prints the windows of each ScheduledMachine, or the verdict on one that is rejected."""
     if output == "json":
         print_json([_data(each, span) for each in judged])
@@ -98,7 +100,7 @@ def print_windows(judged: list[Judged], span: Span, output: str) -> None:
         sys.stdout.write("\n".join(_picture(each, span) for each in judged))
 
 
-def _data(judged: Judged, span: Span) -> dict[str, Any]:
+def _data(judged: Judged, span: DayRange) -> dict[str, Any]:
     machine = judged.verdict.model
     if machine is None:
         return judged.to_json()
@@ -126,7 +128,7 @@ def _touching(machine: ScheduledMachine, period: Period) -> list[Window]:
     return list(machine.spec.schedule.compiled.windows(period.start, period.end))
 
 
-def _picture(judged: Judged, span: Span) -> str:
+def _picture(judged: Judged, span: DayRange) -> str:
     machine = judged.verdict.model
     if machine is None:
         return "".join(f"{line}\n" for line in verdict_lines(judged))

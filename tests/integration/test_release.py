@@ -13,7 +13,7 @@ from crds import names
 from local.cluster import Cluster
 from service.cli import main
 from service.commands import finalizers
-from service.commands.finalizers import Found, Outcome
+from service.commands.finalizers import Found, ReleaseOutcome
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import LEASES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
@@ -196,7 +196,7 @@ async def test_an_object_that_changed_meanwhile_is_looked_at_again(door: Door) -
     await door.client.patch(SCHEDULED_MACHINES, "worker", more, namespace=door.namespace)
 
     (done,) = await _released(door, found)
-    assert done.outcome is Outcome.RELEASED
+    assert done.outcome is ReleaseOutcome.RELEASED
     assert await door.finalizers("worker") == [FOREIGN]
 
 
@@ -208,7 +208,7 @@ async def test_another_object_that_took_the_name_is_left_alone(door: Door) -> No
     await door.add("worker")
 
     (done,) = await _released(door, found)
-    assert (done.outcome, await door.finalizers("worker")) == (Outcome.GONE, [names.FINALIZER])
+    assert (done.outcome, await door.finalizers("worker")) == (ReleaseOutcome.GONE, [names.FINALIZER])
 
 
 async def test_an_object_that_went_meanwhile_is_no_failure(door: Door) -> None:
@@ -217,7 +217,7 @@ async def test_an_object_that_went_meanwhile_is_no_failure(door: Door) -> None:
     await door.release("--yes")
     await door.delete("worker")
     (done,) = await _released(door, found)
-    assert done.outcome is Outcome.GONE
+    assert done.outcome is ReleaseOutcome.GONE
 
 
 async def _released(door: Door, found: list[Found]) -> list[Found]:

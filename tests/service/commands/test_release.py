@@ -3,14 +3,14 @@ import pytest
 from crds import names
 from service.cli import main
 from service.commands import cluster, uninstall
-from service.commands.finalizers import Found, Machine, Outcome
+from service.commands.finalizers import Found, ReleaseOutcome, RemainingMachine
 from service.commands.operators import Holder, newly_renewed
 
 LEASE = ("5spot-system", "5spot-shard-0-of-1")
 
 
 def line(**facts):
-    return uninstall.line(Found(("team", "worker"), **({"outcome": Outcome.RELEASED} | facts)), dry_run=False)
+    return uninstall.line(Found(("team", "worker"), **({"outcome": ReleaseOutcome.RELEASED} | facts)), dry_run=False)
 
 
 def test_help_says_what_is_taken_off_and_what_stays(capsys):
@@ -50,14 +50,14 @@ def test_without_a_kubeconfig_and_outside_a_pod_it_is_that_of_the_person(capsys,
 
 
 def test_a_machine_that_stays_is_named_with_the_command_that_removes_it():
-    assert line(machine=Machine("worker-machine")) == (
+    assert line(machine=RemainingMachine("worker-machine")) == (
         "team/worker: released; Machine worker-machine stays until you delete it "
         "(kubectl delete machines.cluster.x-k8s.io -n team worker-machine)"
     )
 
 
 def test_a_machine_that_is_being_deleted_needs_no_command():
-    assert line(machine=Machine("worker-machine", leaving=True)).endswith(
+    assert line(machine=RemainingMachine("worker-machine", leaving=True)).endswith(
         "released; Cluster API is deleting Machine worker-machine"
     )
 
