@@ -33,9 +33,7 @@ class ReleaseOutcome(StrEnum):
     FREE = "free"
     """The object did not carry our finalizer."""
     GONE = "gone"
-    """The object was deleted in the meantime; another one may have its name."""
-    MISSING = "missing"
-    """The object did not exist."""
+    """The object was deleted in the meantime; another one may have its name, and is left alone."""
     FAILED = "failed"
 
 
@@ -82,7 +80,11 @@ class Found:
 
 
 async def find(client: Client, *, namespace: str | None, wanted: Sequence[Name] = ()) -> list[Found]:
-    """The ScheduledMachines that carry our finalizer, or all that `wanted` names, with their Machines."""
+    """The ScheduledMachines that carry our finalizer, or all that `wanted` names, with their Machines.
+
+    Raises:
+        LookupError: if one of `wanted` does not exist.
+    """
     if wanted:
         seen = [await _look(client, name) for name in dict.fromkeys(wanted)]
     else:
@@ -109,7 +111,7 @@ async def _look(client: Client, name: Name) -> Found:
     except NotFound as error:
         if error.missing_kind:
             raise
-        return Found(name, outcome=ReleaseOutcome.MISSING, error="there is no such ScheduledMachine")
+        raise LookupError(f"there is no {names.KIND} {'/'.join(name)}") from None
 
 
 def _found(raw: Raw) -> Found:
@@ -152,7 +154,7 @@ async def _release(client: Client, found: Found, *, dry_run: bool) -> Found:
             else:
                 return replace(found, outcome=ReleaseOutcome.RELEASED)
     except NotFound:
-        return replace(found, outcome=ReleaseOutcome.GONE, error="was deleted in the meantime")
+        return replace(found, outcome=ReleaseOutcome.GONE)
     except KubeError as error:
         return replace(found, outcome=ReleaseOutcome.FAILED, error=error.message)
     return replace(found, outcome=ReleaseOutcome.FAILED, error=f"changed during each of {ATTEMPTS} attempts; try again")
@@ -175,6 +177,5 @@ async def _again(client: Client, found: Found) -> Found:
     namespace, name = found.name
     now = _found(await client.get(SCHEDULED_MACHINES, name, namespace=namespace))
     if now.uid != found.uid:
-        error = "was deleted in the meantime; another object has its name and was left alone"
-        return replace(found, outcome=ReleaseOutcome.GONE, error=error)
+        return replace(found, outcome=ReleaseOutcome.GONE)
     return replace(now, machine=found.machine)

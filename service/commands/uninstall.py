@@ -46,7 +46,7 @@ async def uninstall(request: ReleaseRequest, access: ClusterChoice) -> int:
         done = await _release(client, found, request)
         if seen is not None and await _operator_started(client, request.operator_namespace, seen):
             return FAILED
-    return FAILED if any(each.outcome in {ReleaseOutcome.FAILED, ReleaseOutcome.MISSING} for each in done) else 0
+    return FAILED if any(each.outcome is ReleaseOutcome.FAILED for each in done) else 0
 
 
 def parsed(given: Sequence[str], namespace: str | None) -> list[Name]:
@@ -139,8 +139,8 @@ def line(each: Found, *, dry_run: bool) -> str:
 
 def _facts(each: Found, *, dry_run: bool) -> Iterator[str]:
     match each.outcome:
-        case ReleaseOutcome.GONE | ReleaseOutcome.MISSING:
-            yield each.error
+        case ReleaseOutcome.GONE:
+            yield "was deleted in the meantime"
             return
         case ReleaseOutcome.FAILED:
             yield f"NOT released: {each.error}"
