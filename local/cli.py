@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
-from local import examples, state
+from local import descriptions, examples, state
 from local.arguments import instant, speed
 from local.errors import LocalError
 from local.keeper import group_of
@@ -26,58 +26,11 @@ from service.commands.help import ReadableCommand, ReadableGroup, literal, parag
 DOWN_SECONDS: Final = 60
 NOT_RUNNING: Final = 3
 OPERATOR: Final = "The operator"
-LOCAL: Final = """
-Starts, shows and stops a throw-away control plane on this machine: real Kubernetes clusters with Cluster API and
-simulated hosts, without containers.
-"""
-LOCAL_EPILOG: Final = """
-Examples:
-  5spot local up --detach
-  eval "$(5spot local env)" && kubectl get clusters
-  5spot local down"""
-UP: Final = """
-Starts two real Kubernetes clusters on loopback: a management cluster with Cluster API and a provider of simulated
-hosts, and a workload cluster for their Nodes. A Cluster `demo` in namespace `default` is ready to use. The CRD and the
-webhooks are installed, and the operator runs, on request with a clock of its own.
-
-Everything runs until Ctrl-C, which removes all of it. The first start builds the programs, which takes several minutes.
-
-To simulate trouble, set `spec.simulate` of a K0sWorkerConfig or RemoteMachine: `delaySeconds: N` makes a host late,
-`failure: InvalidConfiguration | NeverReady | NodeNeverJoins` makes it fail. RemoteMachines with the same `spec.address`
-are one host.
-"""
-UP_EPILOG: Final = """
-Examples:
-  5spot local up --detach
-  5spot local up --at 2026-03-06T08:55:00Z --speed 60   an hour in a minute
-  5spot local up --no-operator --kubeconfig dev.yaml    run your own operator"""
-ENV: Final = """
-Prints shell commands that make kubectl talk to the management cluster, and with `--context workload` to the workload
-cluster. If there is no kubectl on the PATH, they add the one that `5spot local up` built.
-"""
-ENV_EPILOG: Final = """
-Example:
-  eval "$(5spot local env)" && kubectl --context workload get nodes"""
-DOWN: Final = """
-Stops the control plane that `5spot local up` started, and removes the kubeconfigs that it wrote. A kubeconfig that was
-changed since stays.
-"""
-DOWN_EPILOG: Final = """
-Example:
-  5spot local down"""
-STATUS: Final = "Shows which programs run, and where."
-STATUS_EPILOG: Final = """
-Exit codes:
-  0  a control plane runs or is starting
-  3  none is running
-
-Example:
-  5spot local status || 5spot local up --detach"""
 
 app = typer.Typer(cls=ReadableGroup, add_completion=False, invoke_without_command=True, subcommand_metavar="COMMAND")
 
 
-@app.callback(help=paragraphs(LOCAL), epilog=literal(LOCAL_EPILOG))
+@app.callback(help=paragraphs(descriptions.LOCAL), epilog=literal(descriptions.LOCAL_EPILOG))
 def local(context: typer.Context) -> None:
     """Show the help if no subcommand is named."""
     if context.invoked_subcommand is None:
@@ -98,8 +51,15 @@ def _guarded(command: Callable[..., int]) -> Callable[..., int]:
     return guarded
 
 
-@app.command("up", cls=ReadableCommand, short_help="Start it.", help=paragraphs(UP), epilog=UP_EPILOG)
-@_guarded
+def _command(name: str, summary: str, text: str, epilog: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    def register(command: Callable[..., int]) -> Callable[..., int]:
+        how = app.command(name, cls=ReadableCommand, short_help=summary, help=paragraphs(text), epilog=epilog)
+        return how(_guarded(command))
+
+    return register
+
+
+@_command("up", "Start the control plane.", descriptions.UP, descriptions.UP_EPILOG)
 def start(  # noqa: PLR0913 - one parameter for each option
     *,
     kubeconfig: Annotated[
@@ -164,8 +124,7 @@ def start(  # noqa: PLR0913 - one parameter for each option
     return 0
 
 
-@app.command("status", cls=ReadableCommand, short_help="Show what runs where.", help=STATUS, epilog=STATUS_EPILOG)
-@_guarded
+@_command("status", "Show its programs and addresses.", descriptions.STATUS, descriptions.STATUS_EPILOG)
 def status() -> int:
     """Show the programs of the control plane."""
     found = state.running(state.path())
@@ -195,10 +154,7 @@ def _show_time(operator: dict[str, str]) -> None:
         print("\nThe operator does not answer.")
 
 
-@app.command(
-    "env", cls=ReadableCommand, short_help="Print what a shell needs.", help=paragraphs(ENV), epilog=ENV_EPILOG
-)
-@_guarded
+@_command("env", "Print the variables that kubectl needs.", descriptions.ENV, descriptions.ENV_EPILOG)
 def env() -> int:
     """Print shell commands."""
     found = state.running(state.path())
@@ -210,8 +166,7 @@ def env() -> int:
     return 0
 
 
-@app.command("down", cls=ReadableCommand, short_help="Stop it.", help=paragraphs(DOWN), epilog=DOWN_EPILOG)
-@_guarded
+@_command("down", "Stop the control plane.", descriptions.DOWN, descriptions.DOWN_EPILOG)
 def stop() -> int:
     """Stop the control plane."""
     found = state.running(state.path())

@@ -52,7 +52,7 @@ def run(words: list[str]) -> int:
     except typer.Exit as ended:
         return ended.exit_code
     except typer.TyperException as error:
-        raise UsageError(_explained(error)) from error
+        raise UsageError(_explained(error, words)) from error
 
 
 def complete(instruction: str) -> int:
@@ -103,10 +103,10 @@ def _overview(
         show_help(context)
 
 
-def _explained(error: typer.TyperException) -> str:
+def _explained(error: typer.TyperException, words: list[str]) -> str:
     message = error.format_message().replace("Value error, ", "")
     context: typer.Context | None = getattr(error, "ctx", None)
-    path = context.command_path if context else PROGRAM
+    path = context.command_path if context else f"{PROGRAM} {words[0]}"
     end = "" if message.endswith((".", "?")) else "."
     return f"{message}{end} Try '{path} --help'."
 

@@ -96,6 +96,11 @@ def exit_code(words: list[str]) -> Any:
         return ended.code
 
 
+def test_an_option_without_its_value_leads_to_the_help_of_its_command(capsys: pytest.CaptureFixture[str]):
+    assert main(["adopt", "-n"]) == 2
+    assert capsys.readouterr().err == "5spot: Option '-n' requires an argument. Try '5spot adopt --help'.\n"
+
+
 def test_an_abbreviated_option_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["release", "--dry"]) == 2
     assert "No such option: --dry" in capsys.readouterr().err
