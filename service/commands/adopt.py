@@ -45,17 +45,10 @@ def adopt(  # noqa: PLR0913 - one parameter for each option
     output: options.Output = "text",
     namespace: Annotated[
         str | None,
-        typer.Option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="Namespace of the ScheduledMachines. Default: the context's.",
-            rich_help_panel=options.CLUSTER,
-        ),
+        options.of_cluster("-n", "--namespace", text="Namespace of the ScheduledMachines. Default: the context's."),
     ] = None,
     all_namespaces: Annotated[
-        bool,
-        typer.Option("-A", "--all-namespaces", help="With --all: in every namespace.", rich_help_panel=options.CLUSTER),
+        bool, options.of_cluster("-A", "--all-namespaces", text="With --all: in every namespace.")
     ] = False,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,

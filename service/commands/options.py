@@ -19,6 +19,12 @@ FILES_HELP: Final = "A YAML or JSON file, a directory, or a pattern such as 'mac
 POLICY: Final = "Policy of the operator, if not the default (LIST: a,b,c)"
 CLUSTER: Final = "The cluster"
 
+
+def of_cluster(*flags: str, text: str, metavar: str = "NAME") -> Any:
+    """An option that chooses a cluster or a part of it."""
+    return typer.Option(*flags, metavar=metavar, help=text, rich_help_panel=CLUSTER)
+
+
 Files = Annotated[
     list[str] | None,
     typer.Option("-f", "--filename", metavar="FILE", help="The same as FILE, as in kubectl; may be repeated."),
@@ -26,22 +32,13 @@ Files = Annotated[
 Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read subdirectories too.")]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option(
+    of_cluster(
         "--kubeconfig",
+        text="Default: $KUBECONFIG, or the pod's service account, or ~/.kube/config.",
         metavar="FILE",
-        help="Default: $KUBECONFIG, or the pod's service account, or ~/.kube/config.",
-        rich_help_panel=CLUSTER,
     ),
 ]
-Context = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="Default: the kubeconfig's current context.",
-        rich_help_panel=CLUSTER,
-    ),
-]
+Context = Annotated[str | None, of_cluster("--context", text="Default: the kubeconfig's current context.")]
 Output = Annotated[
     Literal["text", "json"], typer.Option("-o", "--output", metavar="text|json", help="How to print the result.")
 ]

@@ -60,12 +60,10 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     ] = "table",
     namespace: Annotated[
         str | None,
-        typer.Option(
+        options.of_cluster(
             "-n",
             "--namespace",
-            metavar="NAME",
-            help="Read from a cluster: the objects named, or the whole namespace. Default: the context's.",
-            rich_help_panel=options.CLUSTER,
+            text="Read from a cluster: the objects named, or the whole namespace. Default: the context's.",
         ),
     ] = None,
     kubeconfig: options.Kubeconfig = None,

@@ -44,20 +44,12 @@ def release(  # noqa: PLR0913 - one parameter for each option
     output: options.Output = "text",
     namespace: Annotated[
         str | None,
-        typer.Option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="Namespace of the ScheduledMachines. Default: all.",
-            rich_help_panel=options.CLUSTER,
-        ),
+        options.of_cluster("-n", "--namespace", text="Namespace of the ScheduledMachines. Default: all."),
     ] = None,
     operator_namespace: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Namespace in which to look for a running operator. Default: all.",
-            rich_help_panel=options.CLUSTER,
+        options.of_cluster(
+            "--operator-namespace", text="Namespace in which to look for a running operator. Default: all."
         ),
     ] = None,
     kubeconfig: options.Kubeconfig = None,
