@@ -1,12 +1,13 @@
 """`5spot agent` and `python -m agent`: puts the parts together and ends cleanly on SIGTERM."""
 
+import argparse
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from agent.api import Api
 from agent.claim import Claimant
@@ -17,14 +18,26 @@ from agent.mailbox import Mailbox
 from agent.netlink import EventsUnavailable
 from agent.proc import ProcTable
 from agent.reports import Reports
-from agent.settings import AgentSettings, parse
+from agent.settings import AgentSettings, build_parser, parse
 from agent.sources import choose, fall_back
 from agent.trigger import TriggerState
 from agent.watch import Follower, config_target, node_target
 
+EXAMPLES: Final = """
+Examples:
+  5spot agent                    in the DaemonSet, which sets NODE_NAME
+  5spot agent --source polling   where the kernel grants no process events"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The flags, for the help, completion and reference of `5spot`; the environment of this process does not count."""
+    made = build_parser({})
+    made.epilog = EXAMPLES
+    return made
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the agent until SIGTERM; answers the exit code."""
+    """Runs the agent until SIGTERM and returns the exit code."""
     settings = parse(sys.argv[1:] if argv is None else argv)
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)

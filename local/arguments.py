@@ -1,6 +1,5 @@
-"""What several commands read from their command lines."""
+"""Values that several commands read from their command lines; a ValueError says what to write instead."""
 
-import argparse
 from datetime import datetime
 
 FASTEST = 100_000
@@ -13,7 +12,7 @@ def instant(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time with its zone, such as 2026-03-06T08:55:00Z")
+        raise ValueError(f"{text!r} is not a time with its zone, such as 2026-03-06T08:55:00Z")
     return moment
 
 
@@ -24,5 +23,5 @@ def speed(text: str) -> float:
     except ValueError:
         factor = 0.0
     if not 0 < factor <= FASTEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and up to {FASTEST}")
+        raise ValueError(f"{text!r} is not a number above 0 and up to {FASTEST}")
     return factor

@@ -1,6 +1,5 @@
 """The command `5spot local`: starts, shows and stops a throw-away control plane on this machine."""
 
-import argparse
 import os
 import select
 import shlex
@@ -8,99 +7,113 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Final
 
-from local import examples, state
+import typer
+
+from local import descriptions, examples, state
 from local.arguments import instant, speed
 from local.errors import LocalError
 from local.keeper import group_of
 from local.ports import ANY_PORTS, PortRange
 from local.state import LocalState
+from service.commands.help import ReadableCommand, ReadableGroup, literal, paragraphs, show_help
+from service.commands.table import FAILED, INTERRUPTED, UsageError
 
-DOWN_SECONDS = 60
-INTERRUPTED = 130
-UP = """\
-Starts two real Kubernetes clusters on loopback: a management cluster with Cluster API and a simulated provider of
-hosts, and a workload cluster for their Nodes. A Cluster `demo` in namespace `default` is ready to use. The CRD and the
-webhooks are installed, and the operator runs, if you like on a clock of its own. Everything stays until Ctrl-C and
-leaves nothing behind. The first start builds the programs, which takes several minutes."""
-TROUBLE = """\
-Hosts do as told by `spec.simulate` of a K0sWorkerConfig or RemoteMachine: `delaySeconds: N` makes them late, `failure:
-InvalidConfiguration | NeverReady | NodeNeverJoins` makes them fail. RemoteMachines with one `spec.address` are one
-host."""
+DOWN_SECONDS: Final = 60
+NOT_RUNNING: Final = 3
+OPERATOR: Final = "The operator"
 
-ENV = """\
-Prints lines for a shell: `eval "$(5spot local env)"` makes kubectl speak to the management cluster, and with `--context
-workload` to the workload cluster. Where there is no kubectl, the one that was built is put on the PATH."""
-
-DOWN = """\
-Stops the control plane that `up` started. The kubeconfigs that it wrote go along, but for one that was changed
-since."""
+app = typer.Typer(cls=ReadableGroup, add_completion=False, invoke_without_command=True, subcommand_metavar="COMMAND")
 
 
-def register(subparsers: Any) -> None:
-    """Adds `local` with its subcommands."""
-    parser = subparsers.add_parser("local", help="a throw-away control plane", description=__doc__)
-    commands = parser.add_subparsers(dest="local_command", metavar="COMMAND", required=True, title="commands")
-    up = commands.add_parser("up", help="start it", description=UP, epilog=TROUBLE)
-    up.add_argument("--kubeconfig", type=Path, metavar="PATH", help="write the management cluster's kubeconfig here")
-    up.add_argument(
-        "--workload-kubeconfig", type=Path, metavar="PATH", help="write the workload cluster's kubeconfig here"
-    )
-    up.add_argument("--detach", action="store_true", help="return when all is ready, and let it run")
-    up.add_argument(
-        "--ports",
-        type=_ports,
-        metavar="FIRST-LAST",
-        default=ANY_PORTS,
-        help=f"take ports from this range (default: {ANY_PORTS.first}-{ANY_PORTS.last})",
-    )
-    _add_operator(up)
-    up.set_defaults(run=_guarded(_up), usage_error=up.error)
-    env = commands.add_parser("env", help="print what a shell needs to use kubectl on it", description=ENV)
-    env.set_defaults(run=_guarded(_env))
-    status = commands.add_parser(
-        "status", help="show what runs where", description="Shows what runs where; exit code 3 if nothing does."
-    )
-    status.set_defaults(run=_guarded(_status))
-    down = commands.add_parser("down", help="stop it", description=DOWN)
-    down.set_defaults(run=_guarded(_down))
+@app.callback(help=paragraphs(descriptions.LOCAL), epilog=literal(descriptions.LOCAL_EPILOG))
+def local(context: typer.Context) -> None:
+    """Show the help if no subcommand is named."""
+    if context.invoked_subcommand is None:
+        show_help(context)
 
 
-def _add_operator(up: argparse.ArgumentParser) -> None:
-    up.add_argument(
-        "--no-operator", action="store_true", help="only the clusters and the CRD; run the operator yourself, or not"
-    )
-    up.add_argument(
-        "--at", type=instant, metavar="TIME", help="start the operator's clock at this time: 2026-03-06T08:55:00Z"
-    )
-    up.add_argument(
-        "--speed",
-        type=speed,
-        metavar="N",
-        help="let the operator's clock run N times as fast: 60 makes an hour a minute",
-    )
+def _guarded(command: Callable[..., int]) -> Callable[..., int]:
+    """Prints a LocalError as it is: its message may have several lines, such as the end of a log."""
+
+    @wraps(command)
+    def guarded(**options: object) -> int:
+        try:
+            return command(**options)
+        except LocalError as error:
+            print(f"5spot: {error}", file=sys.stderr)
+            return FAILED
+
+    return guarded
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the chosen subcommand."""
-    code: int = args.run(args)
-    return code
+def _command(name: str, summary: str, text: str, epilog: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    def register(command: Callable[..., int]) -> Callable[..., int]:
+        how = app.command(name, cls=ReadableCommand, short_help=summary, help=paragraphs(text), epilog=epilog)
+        return how(_guarded(command))
+
+    return register
 
 
-def _up(args: argparse.Namespace) -> int:
-    # Only now: --help should not wait for the libraries that this pulls in.
+@_command("up", "Start the control plane.", descriptions.UP, descriptions.UP_EPILOG)
+def start(  # noqa: PLR0913 - one parameter for each option
+    *,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the management cluster's kubeconfig here.")
+    ] = None,
+    workload_kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the workload cluster's kubeconfig here.")
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when everything is ready and keeps running.")
+    ] = False,
+    ports: Annotated[
+        PortRange | None,
+        typer.Option(
+            metavar="FIRST-LAST",
+            parser=PortRange.parse,
+            help=f"Use ports of this range. Default: {ANY_PORTS.first}-{ANY_PORTS.last}.",
+        ),
+    ] = None,
+    no_operator: Annotated[
+        bool, typer.Option("--no-operator", help="Start no operator and no webhooks.", rich_help_panel=OPERATOR)
+    ] = False,
+    at: Annotated[
+        datetime | None,
+        typer.Option(
+            metavar="TIME",
+            parser=instant,
+            help="Start the operator's clock at this time, such as 2026-03-06T08:55:00Z.",
+            rich_help_panel=OPERATOR,
+        ),
+    ] = None,
+    factor: Annotated[
+        float | None,
+        typer.Option(
+            "--speed",
+            metavar="N",
+            parser=speed,
+            help="Run the operator's clock N times as fast: 60 makes an hour a minute.",
+            rich_help_panel=OPERATOR,
+        ),
+    ] = None,
+) -> int:
+    """Start the control plane, and hold it unless it is detached."""
+    # Only now: help does not wait for these libraries.
     from local import up  # noqa: PLC0415
     from local.operator import ClockPace  # noqa: PLC0415
     from local.progress import Progress  # noqa: PLC0415
 
-    if args.no_operator and (args.at or args.speed):
-        args.usage_error("--at and --speed set the operator's clock and make no sense with --no-operator")
-    pace = None if args.no_operator else ClockPace(args.at, args.speed or 1.0)
-    request = up.UpRequest(_absolute(args.kubeconfig), _absolute(args.workload_kubeconfig), args.ports, pace)
+    if no_operator and (at or factor):
+        raise UsageError("--at and --speed set the operator's clock and make no sense with --no-operator")
+    pace = None if no_operator else ClockPace(at, factor or 1.0)
+    request = up.UpRequest(_absolute(kubeconfig), _absolute(workload_kubeconfig), ports or ANY_PORTS, pace)
     _refuse_second()
-    if args.detach:
+    if detach:
         _show(up.detached(request, Progress()), f"Stop it with: {_me()} local down")
         return 0
     try:
@@ -111,13 +124,15 @@ def _up(args: argparse.Namespace) -> int:
     return 0
 
 
-def _status(_: argparse.Namespace) -> int:
+@_command("status", "Show its programs and addresses.", descriptions.STATUS, descriptions.STATUS_EPILOG)
+def status() -> int:
+    """Show the programs of the control plane."""
     found = state.running(state.path())
     if found is None:
         print("no control plane is running; `5spot local up` starts one")
-        return 3
+        return NOT_RUNNING
     if not found.ready:
-        print(f"a control plane is being started by process {found.owner}, since {found.started}")
+        print(f"process {found.owner} is starting a control plane since {found.started}")
         return 0
     _show(found, f"Stop it with: {_me()} local down")
     print("\nprocesses")
@@ -130,23 +145,30 @@ def _status(_: argparse.Namespace) -> int:
 def _show_time(operator: dict[str, str]) -> None:
     if not operator:
         return
-    from local.operator import told_time  # noqa: PLC0415
+    from local.operator import told_time  # noqa: PLC0415 - see above
 
-    told = told_time(operator["metrics"])
-    print(f"\nThe operator says that it is {told:%A, %d %B %Y %H:%M:%S} UTC." if told else "\nThe operator is silent.")
+    now = told_time(operator["metrics"])
+    if now:
+        print(f"\nThe operator's clock says {now:%A, %d %B %Y %H:%M:%S} UTC.")
+    else:
+        print("\nThe operator does not answer.")
 
 
-def _env(_: argparse.Namespace) -> int:
+@_command("env", "Print the variables that kubectl needs.", descriptions.ENV, descriptions.ENV_EPILOG)
+def env() -> int:
+    """Print shell commands."""
     found = state.running(state.path())
     if found is None or not found.ready:
-        raise LocalError("no control plane is ready; `5spot local up` starts one, `5spot local status` tells more")
+        raise LocalError("no control plane is ready; `5spot local up` starts one, `5spot local status` shows more")
     print(f"export KUBECONFIG={shlex.quote(f'{found.kubeconfig}:{found.workload_kubeconfig}')}")
     if shutil.which("kubectl") is None:
         print(f'export PATH={shlex.quote(str(Path(found.kubectl).parent))}:"$PATH"')
     return 0
 
 
-def _down(_: argparse.Namespace) -> int:
+@_command("down", "Stop the control plane.", descriptions.DOWN, descriptions.DOWN_EPILOG)
+def stop() -> int:
+    """Stop the control plane."""
     found = state.running(state.path())
     if found is None or not found.owner:
         print("no control plane is running")
@@ -154,7 +176,7 @@ def _down(_: argparse.Namespace) -> int:
     owner = os.pidfd_open(found.owner)
     signal.pidfd_send_signal(owner, signal.SIGTERM)
     if not select.select([owner], [], [], DOWN_SECONDS)[0]:
-        raise LocalError(f"process {found.owner}, which holds the control plane, did not end within {DOWN_SECONDS} s")
+        raise LocalError(f"process {found.owner}, which runs the control plane, did not end within {DOWN_SECONDS} s")
     print(_farewell((Path(found.kubeconfig), Path(found.workload_kubeconfig))))
     return 0
 
@@ -163,7 +185,7 @@ def _farewell(kubeconfigs: Iterable[Path]) -> str:
     left = [str(path) for path in kubeconfigs if path.is_file()]
     if not left:
         return "stopped; nothing is left behind"
-    return f"stopped; left behind, as somebody has changed it since: {', '.join(left)}"
+    return f"stopped; these files stay because they were changed: {', '.join(left)}"
 
 
 def _refuse_second() -> None:
@@ -173,7 +195,7 @@ def _refuse_second() -> None:
 
 
 def _show(found: LocalState, stop: str) -> None:
-    print(f"The control plane is ready; process {found.owner} holds it since {found.started}.\n")
+    print(f"The control plane is ready; process {found.owner} runs it since {found.started}.\n")
     for (name, url), config in zip(found.clusters.items(), (found.kubeconfig, found.workload_kubeconfig), strict=True):
         parts = [process.removeprefix(f"{name}-") for process in found.processes if process.startswith(f"{name}-")]
         print(f"  {name:11} {url}   {', '.join(parts)}")
@@ -191,14 +213,14 @@ def _show_operator(operator: dict[str, str]) -> None:
     if not operator:
         print(f"  {'operator':11} not started")
         return
-    print(f"  {'operator':11} {operator['webhooks']}   webhooks, asked by the API server")
+    print(f"  {'operator':11} {operator['webhooks']}   webhooks, called by the API server")
     print(f"  {'':11} {operator['health']}/ready, {operator['metrics']}/metrics")
     if "clock" in operator:
         print(f"  {'':11} its clock {operator['clock']}")
 
 
 def _tries(found: LocalState) -> list[str]:
-    """What to type next, after `kubectl`."""
+    """Commands to try next, after `kubectl`."""
     look = "get clusters,machines --all-namespaces"
     if not found.operator:
         return [look]
@@ -206,33 +228,15 @@ def _tries(found: LocalState) -> list[str]:
 
 
 def _me() -> str:
-    """How this command was called, where its name alone would not find it."""
+    """How to call this program: by its name if that is on the PATH, else by its path."""
     called = Path(sys.argv[0])
     return "5spot" if shutil.which("5spot") or called.name != "5spot" else shlex.quote(_near(called.absolute()))
 
 
 def _near(path: Path) -> str:
-    """As seen from the current folder, if it is in it."""
+    """Relative to the current folder, if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
-def _guarded(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    def guarded(args: argparse.Namespace) -> int:
-        try:
-            return command(args)
-        except LocalError as error:  # its message may have several lines, such as the end of a log
-            print(f"5spot: {error}", file=sys.stderr)
-            return 1
-
-    return guarded
-
-
-def _ports(text: str) -> PortRange:
-    try:
-        return PortRange.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _absolute(path: Path | None) -> Path | None:

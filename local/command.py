@@ -1,4 +1,4 @@
-"""Runs a tool, follows what it prints, and turns its failure into a sentence. Used to build the control plane."""
+"""Runs a tool, passes on its output, and explains its failure in a sentence. Used to build the control plane."""
 
 import errno
 import shlex
@@ -18,7 +18,7 @@ FULL_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An executable with the surroundings it runs in."""
+    """An executable with its environment and working directory."""
 
     path: Path
     environ: Mapping[str, str]
@@ -26,7 +26,7 @@ class Tool:
     keep_open: tuple[int, ...] = ()
 
     def run(self, *arguments: str, on_line: Callable[[str], None] = lambda _: None) -> list[str]:
-        """Runs to the end and answers all lines it printed; each is passed on as it comes."""
+        """Runs to the end and returns all lines of output; `on_line` gets each as it comes."""
         words = [str(self.path), *arguments]
         lines = []
         with self._started(words) as process:
@@ -63,12 +63,12 @@ class Tool:
 
 @contextmanager
 def explained(doing: str) -> Iterator[None]:
-    """Turns the file system's refusals within the block into sentences: no room, no permission."""
+    """Turns file system errors within the block into sentences: the disk is full, permission is denied."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL_ERRORS:
-            raise disk_full(f"{doing} found no room") from error
+            raise disk_full(f"{doing} failed") from error
         raise LocalError(
             f"{doing} failed: {error.filename or 'a file'}: {error.strerror}. "
             "Set XDG_CACHE_HOME to a folder that you may write to."
@@ -76,10 +76,10 @@ def explained(doing: str) -> Iterator[None]:
 
 
 def disk_full(what: str, detail: str = "") -> LocalError:
-    """The sentence for a full disk."""
+    """The error for a full disk."""
     return LocalError(
         f"the disk is full: {what}. Building the control plane takes about 4 GB in Go's caches and 1 GB in "
-        "5spot's. Make room, or set XDG_CACHE_HOME (and GOMODCACHE) to a folder on a larger disk, and try again."
+        "5spot's. Free some space, or set XDG_CACHE_HOME (and GOMODCACHE) to a folder on a larger disk, and try again."
         + detail
     )
 
@@ -88,5 +88,5 @@ def _failure(words: Sequence[str], code: int, said: Sequence[str]) -> LocalError
     command = shlex.join(words)
     last = "\n".join(f"    {line}" for line in said) or "    (it printed nothing)"
     if any(sign in line.lower() for line in said for sign in FULL):
-        return disk_full(f"`{Path(words[0]).name} {words[1]}` found no room", f"\nits last lines:\n{last}")
+        return disk_full(f"`{Path(words[0]).name} {words[1]}` failed", f"\nits last lines:\n{last}")
     return LocalError(f"this command failed with exit code {code}:\n  {command}\nits last lines:\n{last}")

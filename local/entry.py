@@ -1,4 +1,4 @@
-"""Builds that are kept in the user's cache: each is made once, by one process, and complete or not there at all."""
+"""Builds in the user's cache: one process makes each build once, and moves it into place when it is complete."""
 
 import fcntl
 import hashlib
@@ -19,7 +19,7 @@ from local.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One build: its name in the cache, what people call it, how it is made and what it lacks."""
+    """One build: its name in the cache, title and duration for people, how to make it, and what it lacks."""
 
     name: str
     title: str
@@ -28,13 +28,13 @@ class Entry:
     missing: Callable[[Path], list[str]]
 
     def ensure(self, environ: Mapping[str, str], progress: Progress) -> Path:
-        """The complete folder, built first if need be. Raises LocalError with a sentence if that cannot be."""
+        """The complete folder, built first if necessary; raises LocalError if the build fails."""
         cache = cache_folder(environ)
         final = cache / self.name
         if not self.missing(final):
             return final
         with self._locked(cache / f"{self.name}.lock", progress) as lock:
-            if self.missing(final):  # else another process has built it while we waited
+            if self.missing(final):  # else another process has built it in the meantime
                 self._build(Workshop(cache, cache / f"{self.name}.building", lock.fileno(), environ), final, progress)
         return final
 
@@ -55,14 +55,14 @@ class Entry:
         lacking = self.missing(folder)
         if lacking:
             raise LocalError(
-                f"the build ended well but made no {', '.join(lacking)}; go.mod and what we expect differ."
+                f"the build succeeded but made no {', '.join(lacking)}: go.mod does not name every program."
             )
 
     @contextmanager
     def _locked(self, path: Path, progress: Progress) -> Iterator[IO[bytes]]:
         """Holds the lock within the block.
 
-        Go's processes inherit it: a killed builder's compilers are waited for too.
+        Go's processes inherit the lock: the next builder also waits for the compilers of one that was killed.
         """
         with explained(f"locking {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,13 +83,11 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
         return Path(base) / "5spot"
     if home and Path(home).is_absolute():
         return Path(home) / ".cache" / "5spot"
-    raise LocalError(
-        "there is no folder to keep the control plane in: set XDG_CACHE_HOME, or HOME, to an absolute path."
-    )
+    raise LocalError("there is no cache folder for the control plane: set XDG_CACHE_HOME or HOME to an absolute path.")
 
 
 def fingerprint(gomod: Path, flags: Iterable[str]) -> str:
-    """Names a build by everything that decides its outcome: pinned versions, flags and platform."""
+    """A name made of everything that affects the build: pinned versions, flags and platform."""
     digest = hashlib.sha256()
     for part in ((gomod / "go.mod").read_bytes(), (gomod / "go.sum").read_bytes(), *map(str.encode, flags)):
         digest.update(len(part).to_bytes(8, "big") + part)

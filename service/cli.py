@@ -1,145 +1,87 @@
-"""The `5spot` command: finds the subcommand asked for and imports nothing but that.
+"""The `5spot` command: runs the subcommand asked for, and turns each error into a sentence and an exit code.
 
-A command's module has `register(subparsers)`, which adds its parser, and `run(args) -> int`. One that keeps its own
-parser, as the agent does, has `main(argv) -> int` instead.
+Only the module of that subcommand is imported, and Typer only for commands that use it: see `service.commands.root`.
 """
 
-import argparse
 import io
 import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, Final
 
-from service import __version__
-
-PROGRAM: Final = "5spot"
-DEBUG_VARIABLE: Final = "FIVESPOT_DEBUG"
-FAILED: Final = 1
-CRASHED: Final = 70
-"""The `EX_SOFTWARE` of sysexits.h, for commands whose exit code 1 is a verdict."""
-INTERRUPTED: Final = 130
-UNHEARD: Final = 141
-"""What a shell says of a program that nobody listened to any more: 128 and SIGPIPE."""
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A subcommand: where it lives, what the overview says of it, and how it exits after an error."""
-
-    name: str
-    module: str
-    summary: str
-    failed: int = FAILED
-
-    @property
-    def exists(self) -> bool:
-        """Whether the module is part of this installation."""
-        return find_spec(self.module) is not None
-
-
-COMMANDS: Final = (
-    Command("run", "service.commands.run", "run the operator: webhooks, controller, health and metrics"),
-    Command("agent", "agent.__main__", "run the node-side agent that asks for emergency reclaim"),
-    Command("preview", "service.commands.preview", "show the windows of a manifest's schedule", CRASHED),
-    Command(
-        "validate", "service.commands.validate", "judge manifests as the admission webhook would, offline", CRASHED
-    ),
-    Command("adopt", "service.commands.adopt", "give a restored ScheduledMachine its Machine back"),
-    Command("release", "service.commands.release", "drop the finalizers of this operator, once it is uninstalled"),
-    Command("local", "local.cli", "start, stop or show a throw-away control plane on this machine"),
-    Command("demo", "local.demo", "watch a schedule at work on a throw-away control plane"),
+from service.commands.table import (
+    BROKEN_PIPE,
+    COMPLETE_VARIABLE,
+    DEBUG_VARIABLE,
+    FAILED,
+    HELP_FLAGS,
+    INTERRUPTED,
+    PROGRAM,
+    WRONG_USAGE,
+    UsageError,
+    chosen_command,
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line and answers the exit code."""
+    """Runs the command line and returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    _escape_what_cannot_be_shown()
+    _escape_unprintable_output()
     try:
-        return _flushing(words)
+        return _flushed(words)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _silence_stdout()
-        return UNHEARD
+        return _broken_pipe()
+    except UsageError as error:
+        _print_error(error)
+        return WRONG_USAGE
     except Exception as error:  # noqa: BLE001 - the outermost border: a user gets a sentence, not a traceback
-        _explain(error)
-        chosen = _chosen(words)
+        _print_error(error)
+        chosen = chosen_command(words)
         return chosen.failed if chosen else FAILED
 
 
-def _chosen(words: list[str]) -> Command | None:
-    return next((command for command in COMMANDS if words and command.name == words[0] and command.exists), None)
-
-
 def _dispatch(words: list[str]) -> int:
-    chosen = _chosen(words)
-    if chosen is None:
-        return _overview(words)
-    module = import_module(chosen.module)
-    if not hasattr(module, "register"):
-        return int(module.main(words[1:]) or 0)
-    parser = root_parser()
-    module.register(parser.add_subparsers(dest="command", metavar="COMMAND", required=True))
-    return _run(module, parser.parse_args(words))
+    chosen = chosen_command(words)
+    if chosen and chosen.own_parser and not _needs_typer(words):
+        return int(import_module(chosen.module).main(words[1:]) or 0)
+    from service.commands import root  # noqa: PLC0415 - the agent and the operator do not need Typer
+
+    return root.run(words)
 
 
-def _run(module: ModuleType, args: argparse.Namespace) -> int:
-    handler = getattr(args, "run", None)
-    return int((handler if callable(handler) else module.run)(args) or 0)
+def _needs_typer(words: list[str]) -> bool:
+    return COMPLETE_VARIABLE in os.environ or not set(words).isdisjoint(HELP_FLAGS)
 
 
-def _overview(words: list[str]) -> int:
-    parser = root_parser()
-    subparsers: Any = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
-    for command in COMMANDS:
-        if command.exists:
-            subparsers.add_parser(command.name, help=command.summary, add_help=False)
-    if not words:
-        parser.print_help()
-        return 2
-    parser.parse_args(words)
-    return 2
-
-
-def root_parser() -> argparse.ArgumentParser:
-    """What all commands hang on."""
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="Adds machines to Cluster API clusters on schedule, and takes them out again gracefully.",
-        epilog=f"`{PROGRAM} COMMAND --help` explains a command. {DEBUG_VARIABLE}=1 shows tracebacks.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    return parser
-
-
-def _escape_what_cannot_be_shown() -> None:
-    # Manifests hold any character, terminals and pipes may know ASCII only; an error halfway would help nobody.
+def _escape_unprintable_output() -> None:
+    # Manifests hold any character, and some terminals and pipes take ASCII only: escape instead of failing halfway.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _flushing(words: list[str]) -> int:
+def _flushed(words: list[str]) -> int:
     try:
         return _dispatch(words)
+    except SystemExit as ended:
+        # Rich, which prints the help, answers a closed pipe with SystemExit(1).
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise BrokenPipeError from None
+        raise
     finally:
         # A closed pipe must show here, where it is handled, and not while the interpreter shuts down.
         sys.stdout.flush()
 
 
-def _silence_stdout() -> None:
-    # What is still buffered would raise once more at exit; give it somewhere to go.
+def _broken_pipe() -> int:
+    # Python flushes the rest of the buffer at exit, and would raise again: send it to the null device.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
 
 
-def _explain(error: Exception) -> None:
+def _print_error(error: Exception) -> None:
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
     for sentence in sentences(error):
@@ -147,7 +89,7 @@ def _explain(error: Exception) -> None:
 
 
 def sentences(error: BaseException) -> list[str]:
-    """What went wrong, for people; a group has one for each of its errors."""
+    """What went wrong, for people; an exception group has one sentence for each of its errors."""
     return [_sentence(leaf) for leaf in _leaves(error)]
 
 

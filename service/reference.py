@@ -7,24 +7,23 @@ import argparse
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from agent.settings import build_parser as agent_parser
 from service import metrics, settings
-from service.cli import COMMANDS, Command, root_parser
+from service.commands.root import load
+from service.commands.table import COMMANDS, Command
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _MADE: Final = "<!-- Made by `python -m service.reference` from the code. Do not edit. -->\n"
 _CLI: Final = f"""\
 {_MADE}# Command line
 
-`5spot` is one program. It exits with 0 when all went well, 1 when something failed, 2 when it was called wrongly, 130
-after Ctrl-C, 141 when nobody reads what it prints; where a command has further codes, its description names them.
-`5spot --version` prints the version.
+`5spot` is one program. It exits with 0 after success, 1 after a failure, 2 after wrong usage, 130 after Ctrl-C, and 141
+when the program that reads its output has ended. The sections of some commands list more exit codes. `5spot --version`
+prints the version, `5spot COMMAND --help` describes a command, and `FIVESPOT_DEBUG=1` prints tracebacks.
 """
 _METRICS: Final = f"""\
 {_MADE}# Metrics
@@ -65,61 +64,38 @@ def command_line() -> str:
 
 def _sections(command: Command) -> Iterator[str]:
     yield f"## 5spot {command.name}\n"
-    if command.name == "run":
-        yield "Runs the operator: admission webhooks, controller, health and metrics in one process. Its flags are the"
-        yield "[settings](settings.md).\n"
-        return
-    parser = parser_of(command)
-    yield from _described(parser)
-    for name, inner in subcommands(parser).items():
+    loaded = load(command.name)
+    yield from _described(loaded, options=command.name != "run")
+    for name, inner in getattr(loaded, "commands", {}).items():
         yield f"### 5spot {command.name} {name}\n"
         yield from _described(inner)
 
 
-def parser_of(command: Command) -> argparse.ArgumentParser:
-    """The parser of one command, as the command line uses it."""
-    if command.name == "agent":
-        return agent_parser({})
-    root = root_parser()
-    import_module(command.module).register(root.add_subparsers())
-    return subcommands(root)[command.name]
-
-
-def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers below one, by name."""
-    groups = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
-    return {name: inner for group in groups for name, inner in group.choices.items()}
-
-
-def _described(parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield f"{_paragraphs(parser.description)}\n"
-    rows = list(_options(parser))
-    if rows:
+def _described(command: Any, *, options: bool = True) -> Iterator[str]:
+    yield f"{_paragraphs(command.help)}\n"
+    if not options:
+        yield "Its flags are the [settings](settings.md).\n"
+    elif command.params:
         yield "| option | meaning |\n|---|---|"
-        yield "\n".join(rows) + "\n"
-    if parser.epilog and parser.formatter_class is argparse.RawDescriptionHelpFormatter:
-        yield f"```text\n{parser.epilog}\n```\n"
-    elif parser.epilog:
-        yield f"{_flowing(parser.epilog)}\n"
+        yield "\n".join(map(_row, command.params)) + "\n"
+    if command.epilog:
+        yield f"```text\n{_unescaped(command.epilog).strip()}\n```\n"
 
 
-def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    formatter = argparse.HelpFormatter(parser.prog)
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them
-        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):  # noqa: SLF001
-            continue
-        value = formatter._metavar_formatter(action, action.dest.upper())(1)[0] if action.nargs != 0 else ""  # noqa: SLF001
-        names = ", ".join(f"`{f'{name} {value}'.strip()}`" for name in action.option_strings or ("",))
-        needed = " Required." if action.required and action.option_strings else ""
-        yield f"| {names} | {_cell(formatter._expand_help(action))}{needed} |"  # noqa: SLF001
+def _row(param: Any) -> str:
+    value = "" if getattr(param, "is_flag", False) else param.metavar or param.name.upper()
+    names = [""] if param.param_type_name == "argument" else [*param.opts, *param.secondary_opts]
+    shown = ", ".join(f"`{f'{name} {value}'.strip()}`" for name in names).replace("|", "\\|")
+    default = f" Default: {param.default}." if param.default and param.show_default else ""
+    return f"| {shown} | {_cell(param.help)}{default} |"
 
 
 def _metric_rows() -> Iterator[str]:
     yield "| metric | type | labels | meaning |\n|---|---|---|---|"
     for metric in sorted(declared(), key=full_name):
-        (told,) = metric.describe()
-        labels = ", ".join(f"`{label}`" for label in metric._labelnames)  # noqa: SLF001 - not told otherwise
-        yield f"| `{full_name(metric)}` | {told.type} | {labels} | {_cell(told.documentation)} |"
+        (family,) = metric.describe()
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames)  # noqa: SLF001 - there is no other way
+        yield f"| `{full_name(metric)}` | {family.type} | {labels} | {_cell(family.documentation)} |"
 
 
 def declared() -> list[MetricWrapperBase]:
@@ -129,12 +105,17 @@ def declared() -> list[MetricWrapperBase]:
 
 def full_name(metric: MetricWrapperBase) -> str:
     """As a query names it."""
-    (told,) = metric.describe()
-    return f"{told.name}_total" if told.type == "counter" else str(told.name)
+    (family,) = metric.describe()
+    return f"{family.name}_total" if family.type == "counter" else str(family.name)
 
 
 def _paragraphs(text: str | None) -> str:
-    return "\n\n".join(_flowing(part) for part in (text or "").split("\n\n"))
+    return "\n\n".join(_flowing(part) for part in _unescaped(text or "").split("\n\n"))
+
+
+def _unescaped(text: str) -> str:
+    """Without the escapes that keep Rich from reading markup."""
+    return text.replace(r"\[", "[")
 
 
 def _flowing(text: str | None) -> str:

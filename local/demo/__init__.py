@@ -1,40 +1,58 @@
 """The command `5spot demo`: four schedules at work on a throw-away control plane, a day in two minutes."""
 
-import argparse
 import sys
-from typing import Any
+from typing import Annotated, Final
+
+import typer
 
 from local.arguments import speed
 from local.errors import LocalError
+from service.commands.help import ReadableCommand, paragraphs
+from service.commands.table import FAILED
 
-SPEED = 720.0
-DESCRIPTION = """\
+app = typer.Typer(add_completion=False)
+
+SPEED: Final = 720.0
+DESCRIPTION: Final = """
 Starts two real Kubernetes clusters with Cluster API and simulated hosts on this machine, runs the operator on a fast
-clock, and shows what becomes of four ScheduledMachines from a Friday morning to Saturday noon: one for office hours,
-one for the night with taints, one for the weekend by cron, and one whose provider refuses it. On a terminal it goes on
-until Ctrl-C; elsewhere, or with --once, it ends by itself. Nothing is left behind."""
+clock, and shows four ScheduledMachines from a Friday morning to Saturday noon: one for office hours, one for the night
+with taints, one for the weekend by cron, and one that its provider rejects.
+
+On a terminal the demo runs until Ctrl-C; elsewhere, or with --once, it ends by itself. It stops everything that it
+started. The first run builds the programs, which takes several minutes.
+"""
+EPILOG: Final = """
+Exit codes:
+  0    everything happened as expected
+  1    something did not happen, or the control plane could not start
+  130  stopped by Ctrl-C
+
+Examples:
+  5spot demo                      until Ctrl-C
+  5spot demo --once --speed 360   one day in four minutes"""
 
 
-def register(subparsers: Any) -> None:
-    """Adds `demo`."""
-    parser = subparsers.add_parser(
-        "demo", help="watch schedules at work", description=DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--once", action="store_true", help="end when everything has happened; exit code 1 if something did not"
-    )
-    parser.add_argument(
-        "--speed", type=speed, default=SPEED, metavar="N", help=f"how much faster time runs (default: {SPEED:g})"
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Shows everything and stops everything."""
-    # Only now: --help should not wait for the libraries that this pulls in.
+@app.command(cls=ReadableCommand, help=paragraphs(DESCRIPTION), epilog=EPILOG)
+def demo(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="End when everything has happened.")] = False,
+    factor: Annotated[
+        float,
+        typer.Option(
+            "--speed",
+            metavar="N",
+            parser=speed,
+            help=f"How many times faster time passes. Default: {SPEED:g}.",
+            show_default=False,
+        ),
+    ] = SPEED,
+) -> int:
+    """Show everything, then stop everything."""
+    # Only now: help does not wait for these libraries.
     from local.demo.show import show  # noqa: PLC0415
 
     try:
-        return show(args.speed, once=args.once or not sys.stdout.isatty())
-    except LocalError as error:
-        sys.stderr.write(f"5spot: {error}\n")
-        return 1
+        return show(factor, once=once or not sys.stdout.isatty())
+    except LocalError as error:  # its message may have several lines, such as the end of a log
+        typer.echo(f"5spot: {error}", err=True)
+        return FAILED

@@ -1,4 +1,4 @@
-"""Draws windows as a bar per day on the local clock, days with a clock change included; for `5spot preview`."""
+"""Draws windows as one bar for each local day, days with a clock change included; for `5spot preview`."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -21,18 +21,18 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 _BLOCKS: Final = {"open": "█", "partly": "▄", "closed": "·", "skipped": " ", "more": "…", "becomes": "→"}
 _PLAIN: Final = {"open": "#", "partly": "+", "closed": ".", "skipped": " ", "more": "...", "becomes": "->"}
 SIGNS: Final = "".join(_BLOCKS.values())
-"""What a terminal must be able to show, or it gets plain signs."""
+"""A terminal that cannot show all of these gets plain signs."""
 
 
 class Period(NamedTuple):
-    """The stretch of time that is shown."""
+    """The time that is shown."""
 
     start: datetime
     end: datetime
 
 
 class Piece(NamedTuple):
-    """A stretch of local time within one day: seconds since its midnight, on a clock that nobody changes meanwhile."""
+    """A part of one local day without a clock change: seconds since midnight on the local clock."""
 
     day: int
     start: int
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Day:
-    """What is known of one local day: which of its hours exist in the period, and which of them are open."""
+    """One local day: which of its hours lie in the period, and which of them are open."""
 
     shown: list[Piece] = field(default_factory=list)
     open: list[Piece] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Day:
 
 
 def to_midnight(period: Period, zone: Zone) -> Period:
-    """The period, carried on to the end of its last local day."""
+    """The period, extended to the end of its last local day."""
     end = int(period.end.timestamp())
     day, second = divmod(end + zone.span(end).offset, DAY)
     if second == 0:
@@ -137,7 +137,7 @@ def _clock(second: int) -> str:
 
 
 def _change(day: Day, signs: dict[str, str]) -> str:
-    """A note on a clock change: where one shown stretch ends and the next begins."""
+    """A note on a clock change: where one shown part of the day ends and the next begins."""
     runs = _joined(day.shown)
     return "".join(
         f"  [clock {_clock(before)} {signs['becomes']} {_clock(after)}]" for (_, before), (after, _) in pairwise(runs)

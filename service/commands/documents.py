@@ -1,7 +1,7 @@
-"""Reads manifests from files and standard input as kubectl would: bounded, without surprises, errors with their line.
+"""Reads manifests from files and standard input as kubectl does, within limits; errors name the line.
 
-What is not said in JSON (dates, sexagesimal numbers, repeated keys) is not said here either, so that a manifest means
-the same to us as to the API server.
+Values that JSON does not have (dates, sexagesimal numbers, repeated keys) are text or errors here, so that a manifest
+means the same to 5spot as to the API server.
 """
 
 import errno
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import yaml
 
@@ -20,25 +20,24 @@ from service.commands.scalars import scalar
 
 SIZE_MAX: Final = 8 * 1024 * 1024
 NODES_MAX: Final = 200_000
-"""Values that aliases may repeat in one document; what is written out is bounded by the size of the file."""
+"""How many values aliases may repeat in one document; the size of the file limits the others."""
 DEPTH_MAX: Final = 2 * bounds.DEPTH_MAX
-"""More than any object may have, so that one that is too deep gets the webhook's verdict."""
+"""More than the rules allow, so that they can name the field that is too deep."""
 PATH_SHOWN: Final = 5
-"""Names of a path that leads too deep; the others tell little."""
+"""How many names of a path that is too deep an error shows."""
 STDIN: Final = "-"
 
 _LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BRACKETS: Final = re.compile(r"[\[\]{}]")
 _VISIBLE: Final = re.compile(r"[^ \t\r\n]")
 
 
-class Unreadable(Exception):
-    """A file that is no YAML, or more than we are willing to read; the text says where and why."""
+class UnreadableFile(Exception):
+    """A file that is not YAML, or beyond the limits; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One manifest and where it was found."""
+    """One manifest, and the file and line where it starts."""
 
     source: str
     line: int
@@ -49,43 +48,40 @@ def read(source: str) -> Iterator[Document]:
     """All documents of a file, or of standard input for `-`; empty ones are left out.
 
     Raises:
-        Unreadable: when it comes to what cannot be read.
+        UnreadableFile: at the first document that cannot be read.
     """
     name = "standard input" if source == STDIN else source
     text = _text(source, name)
     try:
         yield from _as_json(name, text) or _documents(name, yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
-        raise Unreadable(f"{name}:{_line(error)}: {_problem(error)}") from None
+        raise UnreadableFile(f"{name}:{_line(error)}: {_problem(error)}") from None
     except yaml.YAMLError as error:
-        raise Unreadable(f"{name}: is not YAML: {' '.join(str(error).split())[:200]}") from None
+        raise UnreadableFile(f"{name}: is not YAML: {' '.join(str(error).split())[:200]}") from None
 
 
 def _text(source: str, name: str) -> str:
     try:
         data = _standard_input() if source == STDIN else _bounded(Path(source))
     except OSError as error:
-        raise Unreadable(f"{name}: {error.strerror or error}") from None
+        raise UnreadableFile(f"{name}: {error.strerror or error}") from None
     if len(data) > SIZE_MAX:
-        raise Unreadable(f"{name}: is larger than {SIZE_MAX // 1024 // 1024} MiB")
+        raise UnreadableFile(f"{name}: is larger than {SIZE_MAX // 1024 // 1024} MiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Unreadable(f"{name}:{line}: is not UTF-8 text") from None
+        raise UnreadableFile(f"{name}:{line}: is not UTF-8 text") from None
 
 
 def _as_json(name: str, text: str) -> list[Document]:
-    """JSON objects one after the other, which YAML's reader would not always understand (tabs, surrogate pairs).
-
-    Nothing if it is anything else.
-    """
-    if not text.lstrip().startswith("{") or _depth(text) > DEPTH_MAX:
+    """JSON objects one after the other; PyYAML rejects some JSON (tabs, surrogate pairs). Empty if it is not JSON."""
+    if not text.lstrip().startswith("{"):
         return []
     try:
         return list(_objects(name, text))
-    except ValueError:
-        return []
+    except (ValueError, RecursionError):
+        return []  # the YAML reader names the line
 
 
 def _objects(name: str, text: str) -> Iterator[Document]:
@@ -99,15 +95,6 @@ def _objects(name: str, text: str) -> Iterator[Document]:
         at = end
 
 
-def _depth(text: str) -> int:
-    """At least the depth of nesting; brackets within texts count too, and then YAML's reader decides."""
-    opened = deepest = 0
-    for bracket in _BRACKETS.findall(text):
-        opened += 1 if bracket in "{[" else -1
-        deepest = max(deepest, opened)
-    return deepest
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) < len(pairs):
@@ -115,16 +102,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return read
 
 
-def _no_number(_name: str) -> Any:
-    raise ValueError("no JSON")
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
 
 
 def _standard_input() -> bytes:
-    # A program started with its standard input closed has none.
-    if sys.stdin is None:
+    if sys.stdin is None:  # the shell closed it
         raise OSError(errno.EBADF, "is closed")
     return sys.stdin.buffer.read(SIZE_MAX + 1)
 
@@ -157,38 +143,24 @@ def _documents(name: str, events: Iterator[yaml.Event]) -> Iterator[Document]:
                 yield Document(name, _at(first), content)
 
 
-class _Anchored(NamedTuple):
-    """A value that may be repeated, with how much and how deep it is."""
-
-    value: Any
-    size: int
-    height: int
-
-
 class _Builder:
     """Turns the events of one document into JSON data."""
 
     def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
         self._name = name
         self._events = events
-        self._anchors: dict[str, _Anchored] = {}
-        self._count = 0
+        self._anchors: dict[str, Any] = {}
         self._repeated = 0
-        self._lowest = DEPTH_MAX
         self._path: list[str] = []
 
     def build(self, event: Any, depth: int) -> Any:
-        """The value that starts with this event."""
+        """The value that starts with this event, at most `depth` levels deep."""
+        self._require(event, depth)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
-        before, above = self._count, self._lowest
-        self._count += 1
-        self._lowest = depth
-        self._refuse_depth(event, depth)
-        value = self._value(event, depth)
+        value = self._value(event, depth - 1)
         if event.anchor:
-            self._anchors[event.anchor] = _Anchored(value, self._count - before, depth - self._lowest)
-        self._lowest = min(above, self._lowest)
+            self._anchors[event.anchor] = value
         return value
 
     def _value(self, event: Any, depth: int) -> Any:
@@ -196,15 +168,17 @@ class _Builder:
             return scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             items = enumerate(self._until(yaml.SequenceEndEvent))
-            return [self._within(f"[{index}]", each, depth) for index, each in items]
+            return [self._inside(f"[{index}]", each, depth) for index, each in items]
         return self._mapping(depth)
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         for event in self._until(yaml.MappingEndEvent):
-            key = self._key(event)
-            value = self._within(key, next(self._events), depth)
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self._error(event, "has a key that is not plain text")
+            key = str(event.value)
+            value = self._inside(key, next(self._events), depth)
             if key == "<<" and not event.style:
                 merged = self._merged(event, value, merged)
             elif key in mapping:
@@ -213,41 +187,32 @@ class _Builder:
                 mapping[key] = value
         return {**merged, **mapping}
 
-    def _within(self, name: str, event: Any, depth: int) -> Any:
-        """The value under a key or an index."""
-        self._path.append(name)
-        value = self.build(event, depth - 1)
+    def _inside(self, key: str, event: Any, depth: int) -> Any:
+        self._path.append(key)
+        value = self.build(event, depth)
         self._path.pop()
         return value
 
-    def _key(self, event: Any) -> str:
-        if not isinstance(event, yaml.ScalarEvent):
-            raise self._error(event, "has a key that is no plain text")
-        self._count += 1
-        return str(event.value)
-
     def _merged(self, event: Any, value: Any, sofar: dict[str, Any]) -> dict[str, Any]:
-        sources = value if isinstance(value, list) else [value]
-        for each in sources:
+        for each in value if isinstance(value, list) else [value]:
             if not isinstance(each, dict):
-                raise self._error(event, "merges something that is not a mapping")
+                raise self._error(event, "merges a value that is not a mapping")
             sofar = {**each, **sofar}
         return sofar
 
     def _alias(self, event: yaml.AliasEvent, depth: int) -> Any:
         if event.anchor not in self._anchors:
             raise self._error(event, f"refers to *{event.anchor}, which is not defined before")
-        value, size, height = self._anchors[event.anchor]
-        self._lowest = min(self._lowest, depth - height)
-        self._refuse_depth(event, depth - height)
-        self._count += size
+        value = self._anchors[event.anchor]
+        size, height = _measured(value)
+        self._require(event, depth - height)
         self._repeated += size
         if self._repeated > NODES_MAX:
             raise self._error(event, f"has aliases that repeat more than {NODES_MAX} values")
         return value
 
-    def _refuse_depth(self, event: yaml.Event, left: int) -> None:
-        if left <= 0:
+    def _require(self, event: yaml.Event, depth: int) -> None:
+        if depth <= 0:
             where = ".".join(self._path[:PATH_SHOWN]).replace(".[", "[")
             raise self._error(event, f"{where}…: must not be nested deeper than {bounds.DEPTH_MAX} levels")
 
@@ -255,5 +220,18 @@ class _Builder:
         while not isinstance(event := next(self._events), end):
             yield event
 
-    def _error(self, event: yaml.Event, problem: str) -> Unreadable:
-        return Unreadable(f"{self._name}:{_at(event)}: {problem}")
+    def _error(self, event: yaml.Event, problem: str) -> UnreadableFile:
+        return UnreadableFile(f"{self._name}:{_at(event)}: {problem}")
+
+
+def _measured(value: Any) -> tuple[int, int]:
+    """How many values there are in this one, itself and keys included, and how many levels are below it."""
+    if isinstance(value, dict):
+        inner, keys = list(value.values()), len(value)
+    elif isinstance(value, list):
+        inner, keys = value, 0
+    else:
+        return 1, 0
+    measured = [_measured(each) for each in inner]
+    height = 1 + max((height for _, height in measured), default=-1)
+    return 1 + keys + sum(size for size, _ in measured), height

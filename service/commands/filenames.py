@@ -1,32 +1,32 @@
-"""Which files `validate` and `preview` read: those named, those of a directory, those that a pattern matches."""
+"""Which files `validate` and `preview` read: files named, files of a directory, files that match a pattern."""
 
 import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from service.commands.documents import STDIN, Unreadable
+from service.commands.documents import STDIN, UnreadableFile
 
 ENDINGS: Final = (".yaml", ".yml", ".json")
 FILES_MAX: Final = 10_000
 
 
 def looks_like_a_file(argument: str) -> bool:
-    """Whether an argument names files rather than an object: names of objects have neither of these signs."""
+    """Whether an argument names files; the name of a Kubernetes object has none of these signs."""
     signs = glob.has_magic(argument) or "/" in argument or argument == STDIN
     return signs or argument.endswith(ENDINGS) or Path(argument).exists()
 
 
-def expanded(given: Iterable[str], *, recursive: bool) -> Iterator[str | Unreadable]:
-    """Every file that the arguments stand for, in order; for an argument that stands for none, the reason."""
+def expanded(given: Iterable[str], *, recursive: bool) -> Iterator[str | UnreadableFile]:
+    """Every file that the arguments name, in order; an error in the place of an argument that names none."""
     for argument in given:
         try:
             yield from _files(argument, recursive=recursive)
         except OSError as error:
-            yield Unreadable(f"{argument}: {error.strerror or error}")
+            yield UnreadableFile(f"{argument}: {error.strerror or error}")
 
 
-def _files(argument: str, *, recursive: bool) -> Iterator[str | Unreadable]:
+def _files(argument: str, *, recursive: bool) -> Iterator[str | UnreadableFile]:
     path = Path(argument)
     if argument == STDIN:
         yield argument
@@ -38,14 +38,14 @@ def _files(argument: str, *, recursive: bool) -> Iterator[str | Unreadable]:
         yield argument
 
 
-def _in_directory(path: Path, *, recursive: bool) -> Iterator[str | Unreadable]:
+def _in_directory(path: Path, *, recursive: bool) -> Iterator[str | UnreadableFile]:
     entries = path.rglob("*") if recursive else path.iterdir()
     found = sorted(str(each) for each in entries if each.name.endswith(ENDINGS) and each.is_file())
-    hint = "" if recursive else "; -R looks in the directories below it too"
+    hint = "" if recursive else "; -R reads its subdirectories too"
     yield from _bounded(found, f"{path}: the directory has no {', '.join(ENDINGS)} file{hint}")
 
 
-def _matching(pattern: str, *, recursive: bool) -> Iterator[str | Unreadable]:
+def _matching(pattern: str, *, recursive: bool) -> Iterator[str | UnreadableFile]:
     found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
     for each in _bounded(found, f"{pattern}: no file matches"):
         if isinstance(each, str) and Path(each).is_dir():
@@ -54,9 +54,9 @@ def _matching(pattern: str, *, recursive: bool) -> Iterator[str | Unreadable]:
             yield each
 
 
-def _bounded(found: list[str], none: str) -> Iterator[str | Unreadable]:
+def _bounded(found: list[str], none: str) -> Iterator[str | UnreadableFile]:
     if not found:
-        yield Unreadable(none)
+        yield UnreadableFile(none)
     yield from found[:FILES_MAX]
     if len(found) > FILES_MAX:
-        yield Unreadable(f"more than {FILES_MAX} files; name fewer at a time")
+        yield UnreadableFile(f"more than {FILES_MAX} files; name fewer at a time")

@@ -1,4 +1,4 @@
-"""What a plain word in YAML means to kubectl: text, a number, true, false or null; used by the reader of manifests."""
+"""What a plain scalar in YAML means to kubectl: text, a number, true, false or null; for the reader of manifests."""
 
 import re
 from typing import Any, Final
@@ -15,7 +15,7 @@ _STRING_TAG: Final = "tag:yaml.org,2002:str"
 
 
 def scalar(event: yaml.ScalarEvent) -> Any:
-    """The value of a plain scalar as kubectl reads it; whatever is quoted or tagged `!!str` is text."""
+    """The value of a scalar as kubectl reads it; a quoted one, or one with the tag `!!str`, is text."""
     text = event.value
     if event.style or event.tag == _STRING_TAG:
         return text
@@ -38,6 +38,6 @@ def _number(text: str) -> Any:
         return sign * int(digits, 8 if octal else 0)
     if _FLOAT.fullmatch(text):
         number = float(plain)
-        # 1e999 is no number in JSON.
+        # JSON has no infinity: 1e999 stays text.
         return number if abs(number) != float("inf") else text
     return text

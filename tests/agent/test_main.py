@@ -28,7 +28,7 @@ def test_without_a_node_name_it_says_what_to_set():
 
 def test_it_is_a_subcommand_of_the_main_command():
     done = python("-m", "service", "agent", "--help")
-    assert done.stdout.startswith("usage: 5spot agent")
+    assert done.stdout.startswith("Usage: 5spot agent")
 
 
 def test_events_that_are_insisted_on_and_refused_end_it_with_an_explanation():

@@ -4,14 +4,16 @@ import os
 import re
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
 from crds.rules import check
-from service.cli import COMMANDS
-from service.reference import declared, full_name, parser_of
+from service.commands.root import load
+from service.commands.table import chosen_command
+from service.reference import declared, full_name
 from tests.docs import pages
 from tests.docs.test_tutorial import TUTORIAL
 
@@ -77,9 +79,21 @@ def test_every_call_of_5spot_is_one_that_it_understands(words: list[str]) -> Non
     if words[0].startswith("-"):
         assert words in (["--version"], ["--help"])
         return
-    command = next(command for command in COMMANDS if command.name == words[0])
     if not {"-h", "--help"} & set(words):
-        parser_of(command).parse_args(words[1:])  # ends the process, and so the test, if it makes no sense
+        understood(words)
+
+
+def understood(words: list[str]) -> None:
+    """Reads the words as the command does, and raises if they make no sense to it."""
+    command = chosen_command(words)
+    assert command is not None, words[0]
+    if command.own_parser:
+        import_module(command.module).parser().parse_args(words[1:])
+        return
+    loaded, rest = load(words[0]), words[1:]
+    while subcommands := getattr(loaded, "commands", None):
+        loaded, rest = subcommands[rest[0]], rest[1:]
+    loaded.make_context(words[0], rest)
 
 
 def test_every_call_of_kubectl_has_a_verb_that_exists() -> None:

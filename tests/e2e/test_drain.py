@@ -1,6 +1,7 @@
 """The drain of DESIGN 1.5 with real budgets: careful while there is time, and never in the way of a removal."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -171,7 +172,7 @@ async def test_a_drain_that_waits_for_a_pod_asks_for_nothing_and_hears_of_its_en
     calls: list[Call] = []
     connection = op.controller.workloads.get(Key(op.namespace, "demo"))
     assert connection is not None
-    connection.observer = calls.append
+    connection._listener = replace(connection._listener, call=calls.append)
 
     await tenants.let_go("slow")
     await left_the_machine_to_cluster_api(op)
@@ -206,7 +207,7 @@ async def test_evictions_stop_when_the_shutdown_is_cancelled(op: Operator, tenan
     calls = []
     connection = op.controller.workloads.get(Key(op.namespace, "demo"))
     assert connection is not None
-    connection.observer = calls.append
+    connection._listener = replace(connection._listener, call=calls.append)
     await tenants.drop(BUDGETS, budget)
     await op.edit_spec("worker", nodeTaints=[{"key": "example.com/seen", "effect": "NoSchedule"}])
     await op.until("worker", lambda status: status.get("appliedNodeTaints"))

@@ -138,7 +138,7 @@ async def test_a_rotated_token_is_taken_up_without_a_new_list(op: Operator, plan
     await op.apply(machine())
     await op.ready("worker")
     demo, calls = connected(op), list[Call]()
-    demo.observer = calls.append
+    demo._listener = replace(demo._listener, call=calls.append)
     demo.client().transport.credentials.token = "expired meanwhile"
 
     await store(op, kubeconfig(plane.workload, token=plane.workload.access.tokens[ADMIN]))

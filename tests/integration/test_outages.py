@@ -17,7 +17,7 @@ from crds import names
 from local import access
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
 from service.clock import SimulatedClock
-from service.controller import wiring
+from service.controller import followers
 from service.kube.resource import SCHEDULED_MACHINES
 from service.runtime import queue
 from service.runtime.backoff import Backoff
@@ -162,7 +162,7 @@ async def test_with_a_third_of_all_requests_failing_everything_is_done_with_few_
 def quick_looks(monkeypatch):
     """Real behaviour, with pauses that a test can wait for; nobody tells the queue that the clock was set."""
     monkeypatch.setattr(queue, "LONGEST_NAP", 0.3)
-    monkeypatch.setattr(wiring, "CLOCK_SECONDS", 0.3)
+    monkeypatch.setattr(followers, "CLOCK_SECONDS", 0.3)
 
 
 @pytest.mark.usefixtures("quick_looks")

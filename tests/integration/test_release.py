@@ -11,8 +11,9 @@ import pytest
 
 from crds import names
 from local.cluster import LocalCluster
-from service import uninstall
 from service.cli import main
+from service.commands import finalizers
+from service.commands.finalizers import Found, ReleaseOutcome
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import LEASES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
@@ -134,7 +135,7 @@ async def test_without_a_yes_nothing_is_done(door: Door, capsys: pytest.CaptureF
     before = await door.add("worker")
     assert await door.release() == 2
     assert await door.get("worker") == before
-    assert "confirm with --yes that 1 are to be released" in capsys.readouterr().err
+    assert "confirm with --yes to release 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("answer", "code"), [("yes", 0), ("y", 2), ("", 2)])
@@ -173,15 +174,15 @@ async def test_a_named_one_that_is_not_there_is_a_failure_and_one_without_our_fi
 ) -> None:
     await door.add("free", FOREIGN)
     assert await door.release("free", "--yes") == 0
-    assert await door.release("nobody", "--yes") == 1
-    told = capsys.readouterr().out
-    assert f"{door.namespace}/free: does not carry our finalizer\n" in told
-    assert f"{door.namespace}/nobody: there is no such ScheduledMachine\n" in told
+    assert f"{door.namespace}/free: does not carry our finalizer\n" in capsys.readouterr().out
+    await door.add("worker")
+    assert await door.release("worker", "nobody", "--yes") == 1
+    assert capsys.readouterr().err == f"5spot: there is no ScheduledMachine {door.namespace}/nobody\n"
+    assert await door.finalizers("worker") == [names.FINALIZER], "nothing is changed before the mistake is known"
 
 
-async def test_a_long_list_is_read_in_pages(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uninstall, "PAGE", 2)
-    monkeypatch.setattr(uninstall, "AT_ONCE", 3)
+async def test_a_long_list_is_released_in_batches(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finalizers, "AT_ONCE", 3)
     for number in range(7):
         await door.add(f"worker-{number}")
     assert await door.release("--yes") == 0
@@ -191,40 +192,40 @@ async def test_a_long_list_is_read_in_pages(door: Door, monkeypatch: pytest.Monk
 
 async def test_an_object_that_changed_meanwhile_is_looked_at_again(door: Door) -> None:
     await door.add("worker")
-    found = await uninstall.find(door.client, namespace=door.namespace)
+    found = await finalizers.find(door.client, namespace=door.namespace)
     more = {"metadata": {"finalizers": [names.FINALIZER, FOREIGN]}}
     await door.client.patch(SCHEDULED_MACHINES, "worker", more, namespace=door.namespace)
 
     (done,) = await _released(door, found)
-    assert done.outcome is uninstall.Outcome.RELEASED
+    assert done.outcome is ReleaseOutcome.RELEASED
     assert await door.finalizers("worker") == [FOREIGN]
 
 
 async def test_another_object_that_took_the_name_is_left_alone(door: Door) -> None:
     await door.add("worker")
-    found = await uninstall.find(door.client, namespace=door.namespace)
+    found = await finalizers.find(door.client, namespace=door.namespace)
     await door.release("--yes")
     await door.delete("worker")
     await door.add("worker")
 
     (done,) = await _released(door, found)
-    assert (done.outcome, await door.finalizers("worker")) == (uninstall.Outcome.GONE, [names.FINALIZER])
+    assert (done.outcome, await door.finalizers("worker")) == (ReleaseOutcome.GONE, [names.FINALIZER])
 
 
 async def test_an_object_that_went_meanwhile_is_no_failure(door: Door) -> None:
     await door.add("worker")
-    found = await uninstall.find(door.client, namespace=door.namespace)
+    found = await finalizers.find(door.client, namespace=door.namespace)
     await door.release("--yes")
     await door.delete("worker")
     (done,) = await _released(door, found)
-    assert done.outcome is uninstall.Outcome.GONE
+    assert done.outcome is ReleaseOutcome.GONE
 
 
-async def _released(door: Door, found: list[uninstall.Found]) -> list[uninstall.Found]:
-    return await uninstall.release(door.client, found, dry_run=False, told=lambda _each: None)
+async def _released(door: Door, found: list[Found]) -> list[Found]:
+    return [each async for each in finalizers.release(door.client, found, dry_run=False)]
 
 
-async def test_while_an_operator_is_alive_it_is_refused_unless_forced(
+async def test_while_an_operator_is_running_it_is_refused_unless_forced(
     door: Door, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await door.add("worker")
@@ -233,7 +234,7 @@ async def test_while_an_operator_is_alive_it_is_refused_unless_forced(
         assert await door.release("--yes") == 1
         assert await door.finalizers("worker") == [names.FINALIZER]
         told = capsys.readouterr().err
-        assert f"an operator is alive: operator-7f9_abc in namespace {door.namespace} renews its lease" in told
+        assert f"an operator is running: operator-7f9_abc in namespace {door.namespace} renews its lease" in told
         assert await door.release("--yes", "--force") == 0
     assert await door.finalizers("worker") == []
 
@@ -254,16 +255,18 @@ async def test_a_lease_that_was_given_back_holds_nothing_up(door: Door, capsys: 
 async def test_an_operator_that_starts_meanwhile_is_told_of(
     door: Door, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = uninstall.release
+    real = finalizers.find
 
     async def meanwhile(*arguments: Any, **options: Any) -> Any:
         await door_of_its_own(door)
         return await real(*arguments, **options)
 
-    monkeypatch.setattr(uninstall, "release", meanwhile)
+    monkeypatch.setattr(finalizers, "find", meanwhile)
     await door.add("worker")
     assert await door.release("--yes") == 1
-    assert "an operator has started meanwhile, late_one, and may have put finalizers back" in capsys.readouterr().err
+    assert (
+        "an operator started in the meantime, late_one, and may have added finalizers again" in capsys.readouterr().err
+    )
 
 
 async def door_of_its_own(door: Door) -> None:

@@ -168,7 +168,7 @@ def test_the_cache_is_where_the_user_keeps_caches(environ, folder):
 
 
 def test_without_a_home_the_user_is_asked_for_a_cache():
-    with pytest.raises(LocalError, match="set XDG_CACHE_HOME, or HOME"):
+    with pytest.raises(LocalError, match="set XDG_CACHE_HOME or HOME"):
         cache_folder({})
 
 

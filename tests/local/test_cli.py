@@ -57,7 +57,7 @@ def test_up_status_down_leave_nothing_behind_but_what_others_wrote(spot: Spot, t
         subprocess.check_call(mine, stdout=subprocess.DEVNULL)
     finally:
         down = spot("local", "down")
-    left = f"stopped; left behind, as somebody has changed it since: {extended}\n"
+    left = f"stopped; these files stay because they were changed: {extended}\n"
     assert (down.returncode, down.stdout) == (0, left)
     assert "name: mine" in extended.read_text()
     assert spot.files == []
@@ -93,7 +93,7 @@ def test_a_killed_owner_takes_even_the_operator_and_the_kubeconfigs_along(spot: 
         text=True,
     ) as owner:
         up = told(owner)
-        assert "webhooks, asked by the API server" in up
+        assert "webhooks, called by the API server" in up
         assert "/ready, http://127.0.0.1:" in up
         assert "its clock started at 2026-03-06 09:30+00:00, runs 2 times as fast" in up
         assert f"apply -f {Path('local', 'examples', 'office-hours.yaml')}" in up
@@ -101,7 +101,7 @@ def test_a_killed_owner_takes_even_the_operator_and_the_kubeconfigs_along(spot: 
 
         status = spot("local", "status")
         assert "DEAD" not in status.stdout
-        assert "The operator says that it is Friday, 06 March 2026 09:3" in status.stdout
+        assert "The operator's clock says Friday, 06 March 2026 09:3" in status.stdout
 
         found = recorded(spot)
         assert "operator" in found.processes
@@ -215,4 +215,4 @@ def test_down_without_anything_running_is_no_error(spot: Spot) -> None:
 
 @pytest.mark.parametrize("words", [(), ("up",), ("env",), ("status",), ("down",)])
 def test_every_command_explains_itself(spot: Spot, words: tuple[str, ...]) -> None:
-    assert spot("local", *words, "--help").stdout.startswith("usage: ")
+    assert f"Usage: {' '.join(('5spot', 'local', *words))} " in spot("local", *words, "--help").stdout

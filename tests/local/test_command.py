@@ -32,7 +32,7 @@ def test_a_reader_that_fails_ends_the_command(tmp_path):
 
 
 def test_a_full_disk_is_told_from_other_refusals():
-    with pytest.raises(LocalError, match="the disk is full: copying found no room"), explained("copying"):
+    with pytest.raises(LocalError, match="the disk is full: copying failed"), explained("copying"):
         Path("/dev/full").write_text("x")
 
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from service import reference
-from service.cli import COMMANDS
+from service.commands.root import load
+from service.commands.table import COMMANDS
 
 
 def test_the_pages_in_docs_are_up_to_date(capsys):
@@ -23,14 +24,14 @@ def test_every_command_and_every_option_is_on_the_page_of_the_command_line():
     for command in (command for command in COMMANDS if command.exists):
         assert f"## 5spot {command.name}\n" in page
         if command.name != "run":
-            assert_described(f"5spot {command.name}", reference.parser_of(command), page)
+            assert_described(f"5spot {command.name}", load(command.name), page)
 
 
-def assert_described(title: str, parser, page: str) -> None:
+def assert_described(title: str, command, page: str) -> None:
     section = page.split(f"# {title}\n")[1].split("\n##", maxsplit=1)[0]
-    options = {name for action in parser._actions for name in action.option_strings} - {"-h", "--help"}
+    options = {name for param in command.params for name in param.opts if name.startswith("-")}
     assert {name for name in options if f"`{name}" not in section} == set()
-    for name, inner in reference.subcommands(parser).items():
+    for name, inner in getattr(command, "commands", {}).items():
         assert_described(f"{title} {name}", inner, page)
 
 

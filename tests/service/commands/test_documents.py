@@ -6,7 +6,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.commands.documents import DEPTH_MAX, NODES_MAX, SIZE_MAX, Unreadable, read
+from service.commands.documents import DEPTH_MAX, NODES_MAX, SIZE_MAX, UnreadableFile, read
 
 YAMLISH = "ab:-[]{},&*!|>'\"%@#?<~0.1 \n\t\x00\u2028"
 
@@ -18,7 +18,7 @@ def contents(tmp_path, text):
 
 
 def problem(tmp_path, text):
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableFile) as caught:
         contents(tmp_path, text)
     return str(caught.value)
 
@@ -153,7 +153,7 @@ def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path):
 )
 @given(st.text(alphabet=YAMLISH, max_size=60) | st.text(max_size=40) | st.binary(max_size=40))
 def test_any_file_is_read_or_refused(tmp_path, text):
-    with suppress(Unreadable):
+    with suppress(UnreadableFile):
         json.dumps(contents(tmp_path, text), allow_nan=False)
 
 

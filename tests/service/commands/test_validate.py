@@ -79,15 +79,15 @@ LIST = {"apiVersion": "v1", "kind": "List"}
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("hello", 'is no manifest but "hello"'),
-        (5, "is no manifest but 5"),
+        ("hello", 'is not a manifest: expected an object, found "hello"'),
+        (5, "is not a manifest: expected an object, found 5"),
         ([], "is a list, not a manifest"),
         ([machine()], "put its entries in `items` of a `kind: List`"),
         (LIST | {"items": "foo"}, "is a List whose items are not a list"),
-        (LIST | {"items": [None]}, "is no manifest but null"),
-        (LIST | {"items": [5]}, "is no manifest but 5"),
+        (LIST | {"items": [None]}, "is not a manifest: expected an object, found null"),
+        (LIST | {"items": [5]}, "is not a manifest: expected an object, found 5"),
         ({"replicas": 3}, "it has no kind"),
-        ({"apiVersion": "v1", "kind": ["Pod"]}, "its kind is not a text"),
+        ({"apiVersion": "v1", "kind": ["Pod"]}, "its kind is not a string"),
     ],
 )
 def test_what_is_no_manifest_exits_2_and_the_rest_is_still_judged(tmp_path, capsys, content, says):

@@ -1,0 +1,133 @@
+"""Makes restored ScheduledMachines the owners of their Machines and provider objects again; for `5spot adopt`."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from crds import names
+from service.clock import SystemClock
+from service.commands import cluster
+from service.commands.options import ClusterChoice
+from service.decide.adoption import OURS, Adoption, examine
+from service.decide.manifests import child_name
+from service.decide.world import Identity, Role
+from service.kube.client import Client
+from service.kube.discovery import Discovery
+from service.kube.errors import KubeError, NotFound
+from service.kube.resource import SCHEDULED_MACHINES, Resource
+from service.objects.subject import me_of
+
+Raw = dict[str, Any]
+FIELD_MANAGER: Final = "5spot-adopt"
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionResult:
+    """One object of a ScheduledMachine, and whether it was adopted."""
+
+    namespace: str
+    machine: str
+    kind: str
+    name: str
+    outcome: str
+    message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the ScheduledMachine does not own this object."""
+        return self.outcome in ("refused", "failed")
+
+    def __str__(self) -> str:
+        why = f": {self.message}" if self.message else ""
+        return f"{self.namespace}/{self.machine}: {self.kind} {self.name} {self.outcome}{why}"
+
+    def to_json(self) -> dict[str, str]:
+        """As `-o json` prints it."""
+        shown = {"namespace": self.namespace, "scheduledMachine": self.machine, "kind": self.kind, "name": self.name}
+        message = {"message": self.message} if self.message else {}
+        return {**shown, "outcome": self.outcome, **message}
+
+
+async def adopt(
+    wanted: Sequence[str], namespace: str | None, access: ClusterChoice, *, dry_run: bool
+) -> list[AdoptionResult]:
+    """Adopts the objects of the ScheduledMachines named, or of all; in every namespace if none is given."""
+    async with await cluster.connect(access) as client:
+        try:
+            listed = await client.list(SCHEDULED_MACHINES, namespace=namespace)
+        except NotFound as error:
+            raise ValueError(f"this cluster has no {names.KIND}s: {error.message}") from None
+        living = {each["metadata"]["uid"] for each in listed}
+        adopter = Adopter(client, Discovery(client), living, dry_run=dry_run)
+        return [result for raw in _chosen(listed, wanted) for result in await adopter.adopt(raw)]
+
+
+def _chosen(listed: list[Raw], wanted: Sequence[str]) -> list[Raw]:
+    if not wanted:
+        return listed
+    known = {each["metadata"]["name"]: each for each in listed}
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise ValueError(f"there is no {names.KIND} {missing[0]} in this namespace; name another with -n")
+    return [known[name] for name in dict.fromkeys(wanted)]
+
+
+class Adopter:
+    """Adopts the objects of ScheduledMachines, one after the other."""
+
+    def __init__(self, client: Client, discovery: Discovery, living: Collection[str], *, dry_run: bool) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._living = living
+        self._dry_run = dry_run
+
+    async def adopt(self, raw: Raw) -> list[AdoptionResult]:
+        """The result for each object of one ScheduledMachine that exists and that it does not own yet."""
+        me = me_of(raw, SystemClock())
+        results: list[AdoptionResult] = []
+        if me.deleting_since is not None:
+            return results
+        async for role, resource in self._kinds(raw):
+            result = await self._adopt_one(role, resource, me)
+            if result is None:
+                continue
+            results.append(result)
+            if result.failed and role is Role.MACHINE:
+                break  # the controller deletes provider objects without their Machine as leftovers
+        return results
+
+    async def _adopt_one(self, role: Role, resource: Resource, me: Identity) -> AdoptionResult | None:
+        name = child_name(me.name, role)
+        try:
+            child = await self._client.get(resource, name, namespace=me.namespace)
+        except NotFound:
+            return None
+        verdict = examine(role, child, me, self._living)
+        if verdict == OURS:
+            return None
+        outcome, message = await self._own(resource, name, me, verdict)
+        return AdoptionResult(me.namespace, me.name, resource.kind, name, outcome, message)
+
+    async def _kinds(self, raw: Raw) -> AsyncIterator[tuple[Role, Resource]]:
+        """The kinds of the three objects, as far as the API server serves them; the Machine first."""
+        capi = await self._discovery.capi()
+        if capi is not None:
+            yield Role.MACHINE, capi.machines
+        spec = raw.get("spec") or {}
+        for role, envelope in ((Role.BOOTSTRAP, "bootstrapSpec"), (Role.INFRASTRUCTURE, "infrastructureSpec")):
+            given = spec.get(envelope) or {}
+            resource = await self._discovery.resolve(str(given.get("apiVersion")), str(given.get("kind")))
+            if resource is not None and resource.namespaced:
+                yield role, resource
+
+    async def _own(self, resource: Resource, name: str, me: Identity, verdict: Adoption) -> tuple[str, str]:
+        if verdict.patch is None:
+            return "refused", verdict.refusal
+        if self._dry_run:
+            return "would be adopted", ""
+        how: dict[str, Any] = {"namespace": me.namespace, "field_manager": FIELD_MANAGER}
+        try:
+            await self._client.patch(resource, name, verdict.patch, **how)
+        except KubeError as error:
+            return "failed", error.message
+        return "adopted", ""

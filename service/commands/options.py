@@ -1,0 +1,79 @@
+"""Options that several commands share, as Typer reads them. Light: nothing here imports pydantic or a client."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from crds.providers import (
+    DEFAULT_BOOTSTRAP_GROUPS,
+    DEFAULT_BOOTSTRAP_KINDS,
+    DEFAULT_INFRASTRUCTURE_GROUPS,
+    DEFAULT_INFRASTRUCTURE_KINDS,
+    DEFAULT_REFUSED_KINDS,
+    kind_patterns,
+)
+
+FILES_HELP: Final = "A YAML or JSON file, a directory, or a pattern such as 'machines/*.yaml'; - is standard input."
+POLICY: Final = "Policy of the operator, if not the default (LIST: a,b,c)"
+CLUSTER: Final = "The cluster"
+
+
+def of_cluster(*flags: str, text: str, metavar: str = "NAME") -> Any:
+    """An option that chooses a cluster or a part of it."""
+    return typer.Option(*flags, metavar=metavar, help=text, rich_help_panel=CLUSTER)
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option("-f", "--filename", metavar="FILE", help="The same as FILE, as in kubectl; may be repeated."),
+]
+Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read subdirectories too.")]
+Kubeconfig = Annotated[
+    Path | None,
+    of_cluster(
+        "--kubeconfig",
+        text="Default: $KUBECONFIG, or the pod's service account, or ~/.kube/config.",
+        metavar="FILE",
+    ),
+]
+Context = Annotated[str | None, of_cluster("--context", text="Default: the kubeconfig's current context.")]
+Output = Annotated[
+    Literal["text", "json"], typer.Option("-o", "--output", metavar="text|json", help="How to print the result.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """Which cluster a command talks to; `service.commands.cluster` connects to it."""
+
+    kubeconfig: Path | None
+    context: str | None
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    return kind_patterns(_listed(text))
+
+
+def _policy(flag: str, text: str) -> Any:
+    parser = _kinds if flag.endswith("-kinds") else _listed
+    return typer.Option(flag, metavar="LIST", parser=parser, help=text, show_default=False, rich_help_panel=POLICY)
+
+
+# Typer hands over what the parser made of the text: a tuple.
+BootstrapGroups = Annotated[Any, _policy("--bootstrap-groups", "API groups allowed in bootstrapSpec.")]
+InfrastructureGroups = Annotated[Any, _policy("--infrastructure-groups", "API groups allowed in infrastructureSpec.")]
+BootstrapKinds = Annotated[Any, _policy("--bootstrap-kinds", "Kinds allowed in bootstrapSpec; * matches any text.")]
+InfrastructureKinds = Annotated[Any, _policy("--infrastructure-kinds", "Kinds allowed in infrastructureSpec.")]
+RefusedKinds = Annotated[Any, _policy("--refused-kinds", "Kinds refused even if the lists above allow them.")]
+
+BOOTSTRAP_GROUPS: Final = ",".join(sorted(DEFAULT_BOOTSTRAP_GROUPS))
+INFRASTRUCTURE_GROUPS: Final = ",".join(sorted(DEFAULT_INFRASTRUCTURE_GROUPS))
+BOOTSTRAP_KINDS: Final = ",".join(DEFAULT_BOOTSTRAP_KINDS)
+INFRASTRUCTURE_KINDS: Final = ",".join(DEFAULT_INFRASTRUCTURE_KINDS)
+REFUSED_KINDS: Final = ",".join(DEFAULT_REFUSED_KINDS)

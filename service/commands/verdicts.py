@@ -1,0 +1,159 @@
+"""The verdict of the webhook's rules on manifests, and how it is printed; for `5spot validate` and `preview`."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from crds import names
+from crds.providers import ProviderPolicy
+from crds.rules import Verdict, check
+from crds.violations import shown
+from service.commands.documents import Document, UnreadableFile, read
+from service.commands.filenames import expanded
+
+ALLOWED: Final = 0
+REJECTED: Final = 1
+UNREADABLE: Final = 2
+
+LISTS: Final = ("List", f"{names.KIND}List")
+_SEPARATE: Final = "separate them with ---"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A manifest with its verdict."""
+
+    document: Document
+    name: str
+    namespace: str
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """As `-o json` prints it."""
+        return {
+            "name": self.name,
+            "namespace": self.namespace,
+            "allowed": self.verdict.allowed,
+            "violations": [violation.to_json() for violation in self.verdict.violations],
+            "warnings": list(self.verdict.warnings),
+        }
+
+
+def exit_code(judged: list[Judged], *, readable: bool) -> int:
+    """The exit code for these verdicts."""
+    if not readable or not judged:
+        return UNREADABLE
+    return ALLOWED if all(each.verdict.allowed for each in judged) else REJECTED
+
+
+def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool) -> tuple[list[Judged], bool]:
+    """The verdict on every document, and whether all could be read; standard error names those that could not."""
+    judged: list[Judged] = []
+    unreadable: list[UnreadableFile] = []
+    for each in _manifests(expanded(files, recursive=recursive)):
+        if isinstance(each, UnreadableFile):
+            sys.stderr.write(f"{each}\n")
+            unreadable.append(each)
+        elif is_ours(each.content):
+            judged.append(judge(each, policy))
+        else:
+            sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
+    if not unreadable and not judged:
+        sys.stderr.write(f"there is no {names.KIND} in {', '.join(files)}\n")
+    return judged, not unreadable
+
+
+def _manifests(files: Iterable[str | UnreadableFile]) -> Iterator[Document | UnreadableFile]:
+    """All manifests in order, and an error in the place of each document that is not a manifest."""
+    for source in files:
+        try:
+            if isinstance(source, UnreadableFile):
+                raise source
+            for document in read(source):
+                yield from _unpacked(document)
+        except UnreadableFile as error:
+            yield error
+
+
+def _unpacked(document: Document) -> Iterator[Document | UnreadableFile]:
+    """The items of a `kind: List`, as kubectl reads it, or the document itself."""
+    problem = _not_a_manifest(document.content)
+    if problem:
+        yield UnreadableFile(f"{document.source}:{document.line}: {problem}")
+    elif document.content.get("kind") in LISTS:
+        for item in document.content.get("items") or ():
+            yield from _unpacked(replace(document, content=item))
+    else:
+        yield document
+
+
+def _not_a_manifest(content: Any) -> str | None:
+    """Why this cannot be an object of any API, or None."""
+    if isinstance(content, list):
+        return f"is a list, not a manifest; put its entries in `items` of a `kind: List`, or {_SEPARATE}"
+    if not isinstance(content, dict):
+        return f"is not a manifest: expected an object, found {json.dumps(shown(content))}"
+    kind = content.get("kind")
+    if not isinstance(kind, str) and not is_ours(content):
+        return "is not a manifest: it has no kind" if kind is None else "is not a manifest: its kind is not a string"
+    if kind in LISTS and not isinstance(content.get("items"), list | None):
+        return f"is a {kind} whose items are not a list"
+    return None
+
+
+def is_ours(content: dict[str, Any]) -> bool:
+    """Whether this is a ScheduledMachine of any version, or is meant to be one."""
+    kind, version = content.get("kind"), content.get("apiVersion")
+    named = isinstance(kind, str) and kind.lower() == names.KIND.lower()
+    if not isinstance(version, str):
+        return named
+    return version.partition("/")[0] == names.GROUP and (named or not isinstance(kind, str))
+
+
+def judge(document: Document, policy: ProviderPolicy) -> Judged:
+    """The verdict on one manifest; without a namespace it counts as in `default`."""
+    metadata = document.content.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    name = known.get("name") or known.get("generateName") or ""
+    namespace = known.get("namespace") or "default"
+    return Judged(document, str(shown(name)), str(shown(namespace)), check(document.content, policy=policy))
+
+
+def print_verdicts(judged: list[Judged], output: str) -> None:
+    """On standard output, for people or programs."""
+    if output == "json":
+        print_json([each.to_json() for each in judged])
+        return
+    for each in judged:
+        sys.stdout.write("".join(f"{line}\n" for line in verdict_lines(each)))
+
+
+def print_json(entries: list[dict[str, Any]]) -> None:
+    """One array on standard output; characters that it cannot show, and control characters, are escaped as in JSON."""
+    everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    lines = json.dumps(entries, indent=2, ensure_ascii=not everything).split("\n")
+    sys.stdout.write("".join(f"{_escaped(line)}\n" for line in lines))
+
+
+def _escaped(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
+
+
+def verdict_lines(judged: Judged) -> Iterator[str]:
+    """A verdict for people."""
+    yield f"{judged.namespace}/{judged.name}: {'allowed' if judged.verdict.allowed else 'rejected'}"
+    for violation in judged.verdict.violations:
+        yield f"  {violation}"
+    for warning in judged.verdict.warnings:
+        yield f"  warning: {warning}"
+
+
+def _described(content: dict[str, Any]) -> str:
+    kind, version = shown(content.get("kind")), shown(content.get("apiVersion"))
+    metadata = content.get("metadata")
+    name = shown(metadata.get("name")) if isinstance(metadata, dict) else None
+    return f"{kind} {name or ''} ({version or 'no apiVersion'})".replace("  ", " ")
