@@ -1,5 +1,6 @@
 """Makes restored ScheduledMachines the owners of their Machines and provider objects again; for `5spot adopt`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,12 +14,14 @@ from service.decide.manifests import child_name
 from service.decide.world import Identity, Role
 from service.kube.client import Client
 from service.kube.discovery import Discovery
-from service.kube.errors import KubeError, NotFound
+from service.kube.errors import Conflict, KubeError, NotFound
 from service.kube.resource import SCHEDULED_MACHINES, Resource
 from service.objects.subject import me_of
 
 Raw = dict[str, Any]
 FIELD_MANAGER: Final = "5spot-adopt"
+ATTEMPTS: Final = 5
+PAUSE_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +91,27 @@ class Adopter:
         if me.deleting_since is not None:
             return results
         async for role, resource in self._kinds(raw):
-            result = await self._adopt_one(role, resource, me)
+            result = await self._adopt_settled(role, resource, me)
             if result is None:
                 continue
             results.append(result)
             if result.failed and role is Role.MACHINE:
                 break  # the controller deletes provider objects without their Machine as leftovers
         return results
+
+    async def _adopt_settled(self, role: Role, resource: Resource, me: Identity) -> AdoptionResult | None:
+        """Tries again after a conflict: Cluster API writes to a restored Machine at the same time."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._adopt_one(role, resource, me)
+            except Conflict:
+                await asyncio.sleep(PAUSE_SECONDS)
+        try:
+            return await self._adopt_one(role, resource, me)
+        except Conflict as error:
+            return AdoptionResult(
+                me.namespace, me.name, resource.kind, child_name(me.name, role), "failed", error.message
+            )
 
     async def _adopt_one(self, role: Role, resource: Resource, me: Identity) -> AdoptionResult | None:
         name = child_name(me.name, role)
@@ -128,6 +145,8 @@ class Adopter:
         how: dict[str, Any] = {"namespace": me.namespace, "field_manager": FIELD_MANAGER}
         try:
             await self._client.patch(resource, name, verdict.patch, **how)
+        except Conflict:
+            raise
         except KubeError as error:
             return "failed", error.message
         return "adopted", ""
