@@ -180,7 +180,7 @@ class Controller:
         return not heard and self.fence.held_for(key) < DOUBT_SECONDS
 
     def _acquired(self, shard: Shard) -> None:
-        seen = self.leases.book.sight(shard) if self.leases else None
+        seen = self.leases.store.get(shard) if self.leases else None
         self._taken_at[shard] = seen.version if seen is not None and not seen.deleted else math.inf
         self._ownership.acquired(shard)
 

@@ -487,7 +487,7 @@ async def test_reading_needs_no_lease(server):
 @pytest.mark.parametrize("times", [LeaseTimes(), LeaseTimes(duration=6.0, deadline=4.5, retry=0.5)])
 async def test_the_kernel_does_not_deliver_a_write_that_another_replica_may_have_overtaken(server, times):
     server.answer = always(lambda: web.json_response({}))
-    async with server.client(unacknowledged_seconds=times.under_way) as client:
+    async with server.client(unacknowledged_seconds=times.in_flight) as client:
         await get(client)
         (connections,) = client.transport._sessions["call"].connector._conns.values()
         made = connections[0][0].transport.get_extra_info("socket")
@@ -496,4 +496,4 @@ async def test_the_kernel_does_not_deliver_a_write_that_another_replica_may_have
 
 
 def test_usually_that_is_what_the_usual_leases_need():
-    assert Limits().unacknowledged_seconds == LeaseTimes().under_way
+    assert Limits().unacknowledged_seconds == LeaseTimes().in_flight
