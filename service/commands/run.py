@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs until a signal ends it."""
     settings = from_flags(args)
     log.configure(settings.log_level, settings.log_format)
-    memory.settle()
+    memory.configure()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(app.run(settings, FACTORIES if settings.controller else ()))
     return 0

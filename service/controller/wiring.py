@@ -117,7 +117,7 @@ class Controller:
         performer.doubtful = self._may_be_stale
         self.reconciler = Reconciler(self.queue, self.observer, performer, self.events, shared.clock)
         self.reconciler.on_finished = lambda key, waits: slots.finished(key, waits=waits)
-        self.reach = Availability(self._ask, lambda: self.queue.hasten(HASTE_SECONDS))
+        self.reach = Availability(self._ask, lambda: self.queue.retry_failed(HASTE_SECONDS))
         self._ownership = ShardAssignment(self.fence, self.queue, self.watches.scheduled, self.reconciler.forget)
         self.leases = self._make_leases(fence) if fence is not None else None
         self._warmth = Prewarmer(self.watches, settings.policy)
@@ -241,7 +241,7 @@ class Controller:
         else:
             if change.type is EventType.ADDED:
                 self.queue.add(change.key, priority=precedence_of(change.object))
-            self.reconciler.echoes.heard(change.key, str(change.version))
+            self.reconciler.echoes.observed(change.key, str(change.version))
             if _is_killed(change.object):
                 self.queue.add(change.key, due=URGENT)
             if not self.fence.owns(change.key):
@@ -259,7 +259,7 @@ class Controller:
         for suffix in (*SUFFIXES, ""):  # without one: a Machine that another operator made, see World.rival
             owner = Key(change.key.namespace, name.removesuffix(suffix))
             if name.endswith(suffix) and owner in self.watches.scheduled:
-                self.reconciler.echoes.heard(owner, str(change.version))
+                self.reconciler.echoes.observed(owner, str(change.version))
 
     def _cluster_changed(self, change: Change) -> None:
         named = self.watches.scheduled.keys_by("cluster", change.key.name)

@@ -30,7 +30,7 @@ from service.kube.client import Client, PatchKind
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from service.kube.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from service.runtime.cache import Cache
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 
 KEYS: Final = (
     CA_CERTIFICATE,
@@ -124,7 +124,7 @@ class KubeStore:
     def _reflector(self, resource: Resource, name: str, namespace: str | None = None) -> Reflector:
         cache = Cache(slim=lambda raw: {"metadata": raw["metadata"]})
         cache.listen(lambda _change: self._bell.set())
-        source = Objects(self.client, resource, namespace=namespace, fields=f"metadata.name={name}")
+        source = ListWatch(self.client, resource, namespace=namespace, fields=f"metadata.name={name}")
         return Reflector(source, cache)
 
     async def _configuration(self, resource: Resource, name: str) -> Published | None:

@@ -23,7 +23,7 @@ from service.runtime.cache import Cache
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.runtime.tasks import start
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 from service.workload.kubeconfig import ClusterAccess, read_secret
 
 log = structlog.get_logger()
@@ -176,7 +176,7 @@ class WorkloadCluster:
             try:
                 reflector = await self._adopt(await self._read_access())
                 failures = 0
-                await reflector.follow()
+                await reflector.list_and_watch()
             except KubeError as error:
                 failures += 1
                 pause = self._reflector.failed(error) if self._reflector else PATIENCE.seconds(failures, 0.5)
@@ -215,7 +215,7 @@ class WorkloadCluster:
         self._client.pace = self._pace
         self._client.guard_writes(self.guard)
         self._client.observe_calls(self._note)
-        reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
+        reflector = Reflector(ListWatch(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
         reflector.on_connected = self._connected
         reflector.on_restart = partial(self.on_restart, NODES.plural)
         reflector.on_defect = partial(self.on_defect, NODES.plural)
@@ -226,9 +226,9 @@ class WorkloadCluster:
         endpoint = client.transport.endpoint if new.only_token_differs(old) else await _endpoint(new)
         await client.transport.replace(endpoint, token)
         if new.server != old.server:
-            reflector.start_over()
+            reflector.relist()
             for informer in self._beside.values():
-                informer.start_over()
+                informer.relist()
 
     def _connected(self) -> None:
         self._silent_calls = 0
