@@ -1,6 +1,6 @@
-"""The workload clusters that Nodes live in: one connection each, shared by all who need it.
+"""The workload clusters that Nodes live in: one connection each, shared by all machines of the cluster.
 
-Opened on first need, closed when nobody needs it any more.
+A connection opens when the first holder needs it, and closes some time after the last one releases it.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ __all__ = ["Reachability", "WorkloadCluster", "WorkloadClusters", "WorkloadUnrea
 
 log = structlog.get_logger()
 LINGER_SECONDS = 60.0
-_CRASH_PAUSE = 60.0
+_CRASH_PAUSE_SECONDS = 60.0
 
 
 class WorkloadClusters:
-    """Workload clusters by namespace and name. Whoever needs one holds it; `run` must be running meanwhile."""
+    """Workload clusters by namespace and name. A pass that needs one holds it; `run` must run meanwhile."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class WorkloadClusters:
         observer: Callable[[Call], None] | None = None,
     ) -> None:
         self.on_node: Callable[[Key, Change], None] | None = None
-        """Told the cluster and the change whenever one of its Nodes changes."""
+        """Called with the cluster and the change whenever one of its Nodes changes."""
         self.on_state: Callable[[Key], None] | None = None
-        """Told the cluster whenever it becomes reachable, or unreachable, or so for another reason."""
+        """Called with the cluster whenever it becomes reachable or unreachable, or the reason changes."""
         self.on_restart: Callable[[str, str], None] | None = None
-        """Told the kind watched and the reason whenever a watch of any cluster broke."""
+        """Called with the kind watched and the reason whenever a watch of any cluster breaks."""
         self.on_defect: Callable[[str, str], None] | None = None
-        """Told the kind of an object of any cluster that cannot be read, and what is wrong with it."""
+        """Called with the kind of an object of any cluster that cannot be read, and with what is wrong with it."""
         self._management = management
         self._linger = linger_seconds
         self._guard = guard
@@ -55,7 +55,7 @@ class WorkloadClusters:
         self._group: asyncio.TaskGroup | None = None
 
     def hold(self, cluster: Key, holder: Key) -> WorkloadCluster:
-        """The cluster, opened if need be; it stays open at least until `holder` releases it or holds another."""
+        """Opens the cluster if necessary; it stays open until `holder` releases it or holds another."""
         if self._held.get(holder) != cluster:
             self.release(holder)
             self._held[holder] = cluster
@@ -67,7 +67,7 @@ class WorkloadClusters:
         return workload
 
     def release(self, holder: Key) -> None:
-        """`holder` needs no cluster any more."""
+        """`holder` no longer needs a cluster."""
         cluster = self._held.pop(holder, None)
         if cluster is None:
             return
@@ -75,7 +75,7 @@ class WorkloadClusters:
         holders.discard(holder)
         if not holders:
             del self._holders[cluster]
-            # Often somebody else needs it a moment later: a new connection and list cost more than an idle watch.
+            # Often another holder needs it soon: a new connection and list cost more than an idle watch.
             asyncio.get_running_loop().call_later(self._linger, self._close_unless_held, cluster)
 
     def get(self, cluster: Key) -> WorkloadCluster | None:
@@ -83,7 +83,7 @@ class WorkloadClusters:
         return self._open.get(cluster)
 
     def holders(self, cluster: Key) -> frozenset[Key]:
-        """Who holds a cluster."""
+        """The holders of a cluster."""
         return frozenset(self._holders.get(cluster, ()))
 
     async def run(self) -> None:
@@ -99,7 +99,9 @@ class WorkloadClusters:
 
     def _make(self, cluster: Key) -> WorkloadCluster:
         workload = WorkloadCluster(cluster, self._management, lambda: self._state_changed(cluster), self._throttle)
-        workload.guard, workload.observer, workload.on_restart = self._guard, self._observer, self._watch_broke
+        workload.guard = self._guard
+        workload.observer = self._observer
+        workload.on_restart = self._watch_broke
         workload.on_defect = self._object_defective
         workload.nodes.listen(lambda change: self._node_changed(cluster, change))
         return workload
@@ -108,9 +110,9 @@ class WorkloadClusters:
         if self._group is not None:
             self._tasks[workload.key] = start(
                 self._group,
-                _unbreakable(workload),
+                _run_supervised(workload),
                 name=f"cluster {workload.key}",
-                context=Context(),  # what it logs is not about the object that needed it first
+                context=Context(),  # its log lines must not carry the key of the pass that opened it
             )
 
     def _close_unless_held(self, cluster: Key) -> None:
@@ -138,12 +140,12 @@ class WorkloadClusters:
             self.on_state(cluster)
 
 
-async def _unbreakable(workload: WorkloadCluster) -> None:
-    """Somebody else's cluster must not end our process, whatever it sends."""
+async def _run_supervised(workload: WorkloadCluster) -> None:
+    """Restarts the connection after an unexpected error: no workload cluster may end this process."""
     while True:
         try:
             await workload.run()
         except Exception:
-            log.exception("a workload cluster's watch broke", cluster=str(workload.key))
-            workload.broke()
-            await asyncio.sleep(_CRASH_PAUSE)
+            log.exception("the connection to a workload cluster failed unexpectedly", cluster=str(workload.key))
+            workload.report_broken()
+            await asyncio.sleep(_CRASH_PAUSE_SECONDS)
