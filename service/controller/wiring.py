@@ -25,7 +25,7 @@ from service.controller.reconciler import Reconciler, TroubleError
 from service.decide import readiness
 from service.decide.precedence import precedence_of
 from service.kube.decode import Object
-from service.kube.discovery import BELIEVE_SECONDS, Discovery
+from service.kube.discovery import MISSING_SECONDS, Discovery
 from service.kube.errors import KubeError
 from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Call
@@ -53,7 +53,7 @@ SUFFIXES: Final = (names.MACHINE_SUFFIX, names.BOOTSTRAP_SUFFIX, names.INFRASTRU
 SETTLE_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """CustomResourceDefinitions come in bunches and are served some time after they are stored: ask more than once."""
 
-SERVED_SECONDS: Final = BELIEVE_SECONDS + 1.0
+SERVED_SECONDS: Final = MISSING_SECONDS + 1.0
 """By then every kind that was just defined can be resolved."""
 
 HASTE_SECONDS: Final = 2.0

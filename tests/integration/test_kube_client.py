@@ -108,7 +108,7 @@ async def test_all_kinds_of_patch(admin, namespace):
     steps = [{"op": "test", "path": "/data/a", "value": "1"}, {"op": "add", "path": "/data/b", "value": "2"}]
     patched = await admin.patch(CONFIG_MAPS, "x", steps, kind=PatchKind.JSON, namespace=namespace)
     assert patched["data"] == {"a": "1", "b": "2"}
-    merged = await admin.patch(CONFIG_MAPS, "x", {"data": {"a": None}}, kind=PatchKind.STRATEGIC, namespace=namespace)
+    merged = await admin.patch(CONFIG_MAPS, "x", {"data": {"a": None}}, kind=PatchKind.MERGE, namespace=namespace)
     assert merged["data"] == {"b": "2"}
 
 

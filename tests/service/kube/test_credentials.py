@@ -160,7 +160,7 @@ def test_a_pod_uses_its_service_account(tmp_path, authority, monkeypatch):
 
 def test_outside_a_pod_that_is_said(tmp_path, monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(KubeconfigRefused, match="not inside a pod"):
+    with pytest.raises(KubeconfigRefused, match="not a pod with a service account"):
         credentials.from_pod(tmp_path)
 
 

@@ -73,7 +73,7 @@ async def test_a_server_that_never_answers_is_given_up_on(server):
 async def test_an_endless_answer_is_cut_off(server):
     server.answer = always(lambda: web.Response(body=b"x" * 2000))
     async with server.client(body_bytes=1000) as client:
-        with pytest.raises(Unavailable, match="longer than 1000 bytes"):
+        with pytest.raises(Unavailable, match="larger than 1000 bytes"):
             await get(client)
 
 
