@@ -147,7 +147,7 @@ async def test_what_breaks_the_schema_says_where(admin, namespace):
     assert caught.value.causes[0].field == "metadata.name"
 
 
-async def test_what_is_no_object_is_rejected(admin, namespace):
+async def test_a_body_that_is_not_an_object_is_rejected(admin, namespace):
     with pytest.raises(Rejected):
         await admin.create(CONFIG_MAPS, {"kind": "Pod", "apiVersion": "v1"}, namespace=namespace)
 

@@ -71,7 +71,7 @@ async def settling(served):
         yield discovery, clock
 
 
-async def test_of_a_thousand_who_ask_at_once_one_asks_the_server(served, discovery):
+async def test_a_thousand_lookups_at_once_send_one_request(served, discovery):
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things", namespaced=False)]}
     found = await asyncio.gather(*(discovery.resolve("example.com/v1", "Thing") for _ in range(1000)))
     assert len(served.seen) == 1
@@ -184,7 +184,7 @@ async def test_while_an_upgrade_brings_definitions_one_by_one_the_older_contract
     assert (await discovery.capi()).version == "v1beta1"
 
 
-async def test_a_version_that_is_listed_but_unknown_when_asked_for_is_no_answer(served, discovery):
+async def test_a_version_that_is_listed_but_not_served_makes_the_server_unavailable(served, discovery):
     served.kinds.groups["example.com"] = {"v1": []}
     answer = served.kinds.answer
 

@@ -48,7 +48,7 @@ async def test_an_object_comes_back_as_a_plain_dict(server):
     assert request.path == "/api/v1/namespaces/a/configmaps/x"
 
 
-async def test_a_server_that_cannot_prove_who_it_is_gets_no_request(server):
+async def test_a_server_without_a_trusted_certificate_gets_no_request(server):
     async with server.client(ca=Authority.create("another CA").pem) as client:
         with pytest.raises(Untrusted, match="cannot be verified"):
             await get(client)
@@ -313,7 +313,7 @@ async def test_a_watch_whose_server_is_looked_up_when_all_is_closed_is_not_cance
             await watch
 
 
-async def test_all_connections_are_closed_though_whoever_closes_them_is_stopped_meanwhile(server):
+async def test_all_connections_are_closed_even_if_the_closing_task_is_cancelled(server):
     server.answer = always(lambda: web.Response(body=b'{"type":"ADDED","object":{}}\n'))
     async with server.client() as client:
         await get(client)
@@ -329,7 +329,7 @@ async def test_all_connections_are_closed_though_whoever_closes_them_is_stopped_
         await until(lambda: all(session.closed for session in sessions))
 
 
-async def test_a_call_that_outlives_its_client_opens_no_connection_that_nobody_would_close(server):
+async def test_a_call_that_outlives_its_client_opens_no_connection(server):
     server.answer = lambda _request: asyncio.Event().wait()
     async with server.client(calls=1) as client:
         under_way = asyncio.create_task(get(client))
@@ -455,7 +455,7 @@ class LostError(Exception):
     pass
 
 
-async def test_a_write_is_refused_when_its_connection_is_there_but_the_lease_is_not_any_more(server):
+async def test_a_write_is_refused_if_the_lease_is_lost_while_it_waits_for_a_connection(server):
     server.answer = always(lambda: web.json_response({}))
     asked = []
 

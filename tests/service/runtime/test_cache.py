@@ -24,7 +24,7 @@ def cache():
 
 
 @pytest.fixture
-def heard(cache):
+def changes(cache):
     changes = []
     cache.listen(changes.append)
     return changes
@@ -34,11 +34,11 @@ def happenings(changes):
     return [change.type for change in changes]
 
 
-def test_an_object_is_added_changed_and_deleted(cache, heard):
+def test_an_object_is_added_changed_and_deleted(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(2, phase="new"))
     cache.remove(thing(3))
-    assert happenings(heard) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
+    assert happenings(changes) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
     assert cache.get(KEY) is None
 
 
@@ -59,17 +59,17 @@ def test_field_managers_and_kubectls_copy_are_not_kept(cache):
     assert "managedFields" not in cache.get(KEY)["metadata"]
 
 
-def test_our_own_write_is_known_before_the_watch_reports_it(cache, heard):
+def test_our_own_write_is_known_before_the_watch_reports_it(cache, changes):
     cache.upsert(thing(1, phase="old"))
     cache.absorb(thing(5, phase="ours"))
     assert cache.get(KEY)["phase"] == "ours"
-    assert len(heard) == 1
+    assert len(changes) == 1
 
 
-def test_the_watch_event_of_our_own_write_calls_no_listener(cache, heard):
+def test_the_watch_event_of_our_own_write_calls_no_listener(cache, changes):
     cache.absorb(thing(5))
     assert not cache.upsert(thing(5))
-    assert heard == []
+    assert changes == []
 
 
 def test_an_event_older_than_our_write_is_ignored(cache):
@@ -78,30 +78,30 @@ def test_an_event_older_than_our_write_is_ignored(cache):
     assert cache.get(KEY)["phase"] == "ours"
 
 
-def test_what_others_wrote_just_before_us_is_reported_although_our_answer_arrived_first(cache, heard):
+def test_what_others_wrote_just_before_us_is_reported_although_our_answer_arrived_first(cache, changes):
     cache.upsert(thing(1))
     cache.absorb(thing(5, theirs=True, ours=True))
     cache.upsert(thing(4, theirs=True))
     cache.upsert(thing(5, theirs=True, ours=True))
-    assert [(change.type, change.version) for change in heard[1:]] == [(EventType.CHANGED, 4)]
-    assert heard[1].object == thing(5, theirs=True, ours=True)
+    assert [(change.type, change.version) for change in changes[1:]] == [(EventType.CHANGED, 4)]
+    assert changes[1].object == thing(5, theirs=True, ours=True)
     assert cache._own_versions == {}
 
 
-def test_the_watch_events_of_two_writes_of_ours_call_no_listener(cache, heard):
+def test_the_watch_events_of_two_writes_of_ours_call_no_listener(cache, changes):
     cache.absorb(thing(5))
     cache.absorb(thing(7, more=True))
     cache.upsert(thing(5))
     cache.upsert(thing(6))
     cache.upsert(thing(7, more=True))
-    assert [change.version for change in heard] == [6]
+    assert [change.version for change in changes] == [6]
     assert cache._own_versions == {}
 
 
-def test_what_we_asked_for_after_a_lost_answer_is_reported_from_its_creation_on(cache, heard):
+def test_what_we_asked_for_after_a_lost_answer_is_reported_from_its_creation_on(cache, changes):
     cache.absorb(thing(6, running=True))  # created by us in 4, and found when we tried again
     cache.upsert(thing(4))
-    assert [change.object for change in heard] == [thing(6, running=True)]
+    assert [change.object for change in changes] == [thing(6, running=True)]
 
 
 def test_nothing_is_remembered_of_writes_to_what_is_gone(cache):
@@ -110,10 +110,10 @@ def test_nothing_is_remembered_of_writes_to_what_is_gone(cache):
     assert cache._own_versions == {}
 
 
-def test_that_an_object_is_missing_is_never_taken_for_our_last_write(cache, heard):
+def test_that_an_object_is_missing_is_never_taken_for_our_last_write(cache, changes):
     cache.absorb(thing(5))
     cache.keep_only(set(), listed_at=9)
-    assert [(change.type, change.version) for change in heard] == [(EventType.DELETED, UNKNOWN_VERSION)]
+    assert [(change.type, change.version) for change in changes] == [(EventType.DELETED, UNKNOWN_VERSION)]
 
 
 def test_versions_are_compared_as_numbers(cache):
@@ -135,12 +135,12 @@ def test_a_late_answer_to_a_write_does_not_bring_a_deleted_object_back(cache):
     assert KEY not in cache
 
 
-def test_an_object_that_lost_its_label_and_got_it_back_is_followed_again(cache, heard):
+def test_an_object_that_lost_its_label_and_got_it_back_is_stored_again(cache, changes):
     cache.upsert(thing(1))
     cache.remove(thing(7))  # what a watch by labels says when the label is gone
     assert cache.upsert(thing(8))
     cache.remove(thing(9))
-    assert happenings(heard) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
+    assert happenings(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
 
 
 def test_a_deletion_held_by_finalizers_is_a_change(cache):
@@ -156,27 +156,27 @@ def test_a_new_object_of_the_same_name_is_taken_in_after_a_deletion(cache):
     assert cache.get(KEY)["metadata"]["uid"] == "u2"
 
 
-def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, heard):
+def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, changes):
     cache.upsert(thing(1))
     cache.absorb(thing(5, uid="u2"))
     cache.remove(thing(4, uid="u1"))
     assert cache.get(KEY)["metadata"]["uid"] == "u2"
-    assert happenings(heard) == [EventType.ADDED]
+    assert happenings(changes) == [EventType.ADDED]
 
 
-def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, heard):
+def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(9, uid="u2"))
-    assert happenings(heard) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
-    assert heard[1].object["metadata"]["uid"] == "u1"
+    assert happenings(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
+    assert changes[1].object["metadata"]["uid"] == "u1"
 
 
-def test_what_a_list_no_longer_has_is_deleted(cache, heard):
+def test_what_a_list_no_longer_has_is_deleted(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(2, name="y", uid="u2"))
     cache.keep_only({Key("a", "y")}, listed_at=9)
     assert list(cache) == [Key("a", "y")]
-    assert heard[-1].type is EventType.DELETED
+    assert changes[-1].type is EventType.DELETED
 
 
 def test_what_we_created_after_a_list_was_made_is_kept(cache):
@@ -254,8 +254,8 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
             history.append(("delete", thing(version, uid=f"u{uid}")))
     answers = [raw for kind, raw in history if kind == "write" and data.draw(st.booleans())]
     moments = sorted(data.draw(st.integers(0, len(history))) for _ in answers)
-    cache, heard, newest_seen = Cache(), [], 0
-    cache.listen(heard.append)
+    cache, changes, newest_seen = Cache(), [], 0
+    cache.listen(changes.append)
     for position, (kind, raw) in enumerate([*history, (None, None)]):
         for _, own_write in ((m, e) for m, e in zip(moments, answers, strict=True) if m == position):
             cache.absorb(dict(own_write))
@@ -272,7 +272,7 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
         theirs = {
             raw["written"] for kind, raw in history if kind == "write" and raw not in answers and _same_uid(raw, last)
         }
-        assert theirs <= {change.version for change in heard}, "what others wrote is told, whoever was quicker"
+        assert theirs <= {change.version for change in changes}, "what others wrote is told, whoever was quicker"
 
 
 def _same_uid(one, other):
@@ -331,19 +331,19 @@ def test_what_is_not_kept_may_be_as_deep_as_it_likes(marks):
     assert (marks, cache.get(KEY)) == ([], thing(7, spec={}))
 
 
-def test_an_object_that_became_unreadable_counts_neither_as_present_nor_as_deleted(cache, heard, marks):
+def test_an_object_that_became_unreadable_counts_neither_as_present_nor_as_deleted(cache, changes, marks):
     cache.upsert(thing(7))
     cache.mark_unreadable(thing(8), Defect.TOO_LARGE, "too large")
     cache.mark_unreadable(thing(9), Defect.TOO_LARGE, "too large")
     assert (cache.get(KEY), cache.version(KEY), cache.unreadable(KEY)) == (None, None, "too large")
     assert KEY in cache
-    assert happenings(heard) == [EventType.ADDED, EventType.CHANGED], "who relies on it looks again, once"
+    assert happenings(changes) == [EventType.ADDED, EventType.CHANGED], "who relies on it looks again, once"
     assert marks == [("x", "TooLarge")]
     cache.absorb(thing(8))
     assert cache.get(KEY) is None, "that is from before"
     cache.upsert(thing(10))
     assert (cache.get(KEY), cache.unreadable(KEY)) == (thing(10), None)
-    assert happenings(heard)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
+    assert happenings(changes)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
 
 
 def test_an_answer_that_was_quicker_than_the_watch_is_not_hidden_by_an_unreadable_event(cache):
@@ -352,12 +352,12 @@ def test_an_answer_that_was_quicker_than_the_watch_is_not_hidden_by_an_unreadabl
     assert cache.get(KEY) == thing(9)
 
 
-def test_an_unreadable_object_that_goes_is_gone_and_so_is_its_mark(cache, heard):
+def test_deleting_an_unreadable_object_removes_its_mark_too(cache, changes):
     cache.upsert(thing(7))
     cache.mark_unreadable(thing(8), Defect.MALFORMED, "no uid")
     cache.remove(thing(9))
     assert (KEY in cache, cache.unreadable(KEY)) == (False, None)
-    assert happenings(heard)[-1] == EventType.DELETED
+    assert happenings(changes)[-1] == EventType.DELETED
     cache.mark_unreadable(thing(10, name="never known"), Defect.MALFORMED, "no uid")
     cache.keep_only(set(), 11)
     assert cache.unreadable(Key("a", "never known")) is None
@@ -387,7 +387,7 @@ def test_unreadable_objects_count_towards_the_budget():
         {"resourceVersion": 9.5},
     ],
 )
-def test_an_object_whose_identity_is_no_identity_is_not_kept_and_neither_are_its_names(cache, metadata):
+def test_an_object_without_a_valid_identity_is_not_kept_and_neither_are_its_names(cache, metadata):
     raw = thing(7)
     raw["metadata"] |= metadata
     with pytest.raises(Unreadable) as told:

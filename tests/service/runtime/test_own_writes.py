@@ -21,7 +21,7 @@ def test_a_change_of_a_key_without_a_running_pass_wakes_it_at_once(own_writes: O
     assert woken == [KEY]
 
 
-def test_the_echo_of_our_own_write_wakes_nobody_even_if_it_comes_before_the_answer(
+def test_the_watch_event_of_our_own_write_wakes_no_key_even_if_it_arrives_before_the_answer(
     own_writes: OwnWrites, woken: list[Key]
 ) -> None:
     own_writes.begin(KEY)
@@ -31,9 +31,7 @@ def test_the_echo_of_our_own_write_wakes_nobody_even_if_it_comes_before_the_answ
     assert woken == []
 
 
-def test_what_somebody_else_wrote_meanwhile_wakes_the_key_when_it_is_let_go(
-    own_writes: OwnWrites, woken: list[Key]
-) -> None:
+def test_a_write_of_others_during_a_pass_wakes_the_key_after_it(own_writes: OwnWrites, woken: list[Key]) -> None:
     own_writes.begin(KEY)
     own_writes.wrote(KEY, "7")
     own_writes.observed(KEY, "7")

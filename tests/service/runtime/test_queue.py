@@ -218,7 +218,7 @@ def test_the_server_may_say_how_long_to_wait(queue, real):
     assert queue.take() == key("x")
 
 
-def test_a_pause_that_was_asked_for_is_no_failure(queue):
+def test_a_requested_pause_does_not_count_as_a_failure(queue):
     for _ in range(5):
         queue.retry(key("x"), after=7)
     assert queue.retry(key("x")) == 30

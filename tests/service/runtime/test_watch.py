@@ -182,7 +182,7 @@ async def test_a_server_restored_from_a_backup_is_believed_in_the_end():
     assert names(cache) == ["x"]
 
 
-async def test_failures_are_reported_and_forgotten_when_the_server_is_heard_again():
+async def test_failures_are_reported_and_reset_when_the_server_answers_again():
     script = Script(lists=[Unavailable("down"), Unavailable("down"), page(5)])
     reflector, _ = reflect(script)
     reasons, connected = [], []
@@ -195,7 +195,7 @@ async def test_failures_are_reported_and_forgotten_when_the_server_is_heard_agai
     assert connected == [1]
 
 
-async def test_a_resumed_watch_is_heard_before_its_first_event():
+async def test_a_resumed_watch_counts_as_connected_before_its_first_event():
     script = Script(lists=[page(5)], watches=[[Unavailable("cut")], ["refused"]])
     reflector, _ = reflect(script)
     async with running(reflector.run()):
@@ -208,7 +208,7 @@ async def test_failures_in_a_row_are_answered_with_longer_pauses():
     assert [reflector.failed(Unavailable("down")) for _ in range(6)] == [1, 2, 4, 8, 16, 30]
 
 
-async def test_a_point_that_the_server_forgot_during_an_outage_is_no_reason_to_wait_once_more():
+async def test_a_version_that_expired_during_an_outage_is_relisted_without_another_pause():
     reflector = Reflector(Script(lists=[]), Cache(), backoff=Backoff(base=1, cap=30, jitter=0.0))
     down, forgotten = Unavailable("down"), Expired("too old")
     assert [reflector.failed(error) for error in (down, down, forgotten)] == [1, 2, 0]

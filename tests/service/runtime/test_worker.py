@@ -88,7 +88,7 @@ async def test_success_resets_the_back_off_of_a_key():
     assert Key("a", "x") not in queue._failures.failing()
 
 
-async def test_stopping_lets_work_in_hand_finish_and_takes_no_more():
+async def test_stopping_lets_running_handlers_finish_and_takes_no_more_keys():
     queue, started, order = queue_of("first", "second"), asyncio.Event(), []
 
     async def handle(key):

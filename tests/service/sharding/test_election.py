@@ -149,7 +149,7 @@ async def holding(make, times=None):
     return manager, election
 
 
-async def test_a_shard_is_ours_from_when_we_asked_for_it_and_not_from_when_we_heard(make, now, server):
+async def test_a_shard_is_held_from_when_the_request_was_sent_and_not_from_when_it_was_answered(make, now, server):
     server.under_way = lambda: setattr(now, "at", now.at + 3.0)
     manager, _ = await holding(make)
     assert manager.fence.until(SHARD) == 100.0 + manager.times.deadline

@@ -62,7 +62,7 @@ def test_how_long_a_shard_is_ours_counts_from_when_it_was_taken_and_not_from_a_r
     assert fence.held_for(KEY) == 0.0, "it had been given up"
 
 
-def test_who_is_alone_has_always_been_the_one_to_act():
+def test_a_single_replica_without_leases_has_always_held_its_shard():
     assert NoFence().held_for(KEY) == float("inf")
 
 
@@ -93,7 +93,7 @@ async def test_what_a_pass_starts_beside_itself_is_checked_too(fence):
     assert all(isinstance(result, NotOursError) for result in results)
 
 
-def test_a_shard_is_busy_while_one_of_its_objects_is_in_hand(fence):
+def test_a_shard_is_busy_while_a_pass_over_one_of_its_objects_runs(fence):
     shard = fence.shard(KEY)
     with fence.acting_for(KEY):
         assert fence.busy(shard)
@@ -126,20 +126,20 @@ class Watcher:
         self.watched.append(at)
 
 
-def test_the_kernel_is_told_to_end_us_before_others_may_act(now):
-    alarm = Watcher()
-    fence = Fence(3, now, alarm)
+def test_the_watchdog_is_armed_to_end_the_process_before_others_may_act(now):
+    watchdog = Watcher()
+    fence = Fence(3, now, watchdog)
     fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
     with fence.acting_for(KEY):
         fence.check()
-    assert alarm.watched == [62.5]
+    assert watchdog.watched == [62.5]
 
 
-def test_an_expired_lease_refuses_a_write_without_ending_us(now):
-    alarm = Watcher()
-    fence = Fence(3, now, alarm)
+def test_an_expired_lease_refuses_a_write_without_arming_the_watchdog(now):
+    watchdog = Watcher()
+    fence = Fence(3, now, watchdog)
     fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
     now.at = 100.0
     with fence.acting_for(KEY), pytest.raises(NotOursError):
         fence.check()
-    assert alarm.watched == []
+    assert watchdog.watched == []

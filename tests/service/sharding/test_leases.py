@@ -32,7 +32,7 @@ def test_a_request_leaves_time_for_another_before_the_deadline():
 # When to acquire
 
 
-def test_the_preferred_shard_is_taken_at_once_when_there_is_no_lease():
+def test_the_preferred_shard_is_acquired_at_once_when_there_is_no_lease():
     assert acquire_at(MINE, None, replica(), TIMES) == 100.0
 
 

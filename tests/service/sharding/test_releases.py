@@ -108,7 +108,7 @@ async def test_a_release_that_acts_in_the_same_namespace_is_in_the_way(releases,
     assert metrics.REGISTRY.get_sample_value("fivespot_foreign_releases") == bool(blocked)
 
 
-async def test_a_release_that_renews_nothing_any_more_is_in_the_way_only_until_its_time_is_up(releases, server, now):
+async def test_a_release_that_stopped_renewing_blocks_only_until_its_announcement_expires(releases, server, now):
     server.foreign = [foreign("team")]
     await releases.refresh()
     now.at += 59.0

@@ -32,7 +32,7 @@ def test_the_hash_is_the_same_in_every_process_and_release():
 
 
 @pytest.mark.parametrize("shard", [Shard(0, 1), Shard(2, 3), Shard(63, 64)])
-def test_the_name_of_a_lease_tells_its_shard(shard):
+def test_the_name_of_a_lease_contains_its_shard(shard):
     assert Shard.of_lease(shard.lease_name) == shard
 
 
