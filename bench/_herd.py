@@ -207,7 +207,7 @@ async def operator(client: Client, namespace: str, objects: int, stopwatch: Stop
         await controller.events.idle.wait()
         clock.at = OPENS
         stopwatch.start()
-        controller.queue.recheck()
+        controller.queue.wake_due()
         await settled(controller, "Active", objects)
         took = stopwatch.spent()
         await controller.events.idle.wait()

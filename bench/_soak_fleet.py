@@ -18,7 +18,7 @@ from service.sharding.watchdog import EXIT_CODE
 SAMPLE_EVERY = 5.0
 STARTED = "controller started"
 """What a replica logs when it can serve."""
-TAKEN, GIVEN = "shard acquired", ("shard lost", "shard given back")
+TAKEN, GIVEN = "shard acquired", ("shard lost", "shard released")
 
 
 class Fleet:

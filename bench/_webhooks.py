@@ -54,7 +54,7 @@ async def serve(app: FastAPI, folder: Path) -> None:
 def main() -> None:
     os.sched_setaffinity(0, {CORE})
     app = {"gate": gate, "bare": bare}[sys.argv[1]]()
-    memory.settle()  # as `5spot run` does
+    memory.configure()  # as `5spot run` does
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, Path(sys.argv[2])))
 

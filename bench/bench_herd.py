@@ -130,7 +130,7 @@ def main() -> None:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         # As `5spot run` does: what is logged costs time as well.
         log.configure("info", "json", nowhere)
-        memory.settle()
+        memory.configure()
         if not args.scale:
             on_fresh_servers(lambda cluster: compare(cluster, args.objects, args.runs, bars))
         on_fresh_servers(lambda cluster: grow(cluster, args.objects, bars))

@@ -40,7 +40,7 @@ async def measure(cluster: LocalCluster, objects: int, *, one_host: bool) -> tup
             await controller.events.idle.wait()
             clock.at = herd.OPENS
             started = time.perf_counter()
-            controller.queue.recheck()
+            controller.queue.wake_due()
             machines = controller.watches.machines
             assert machines is not None
             while Key(alone, f"{ALONE}-machine") not in machines:  # noqa: ASYNC110
@@ -80,7 +80,7 @@ def main() -> None:
     args = parser.parse_args()
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         log.configure("info", "json", nowhere)
-        memory.settle()
+        memory.configure()
         with control_plane() as plane, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run(plane.cluster, args.objects))
 

@@ -93,7 +93,7 @@ def main() -> None:
     args = parser.parse_args()
     with open(os.devnull, "w", encoding="utf-8") as nowhere, tempfile.TemporaryDirectory() as folder:  # noqa: PTH123
         log.configure("info", "json", nowhere)
-        memory.settle()
+        memory.configure()
         command = [sys.executable, "-m", "bench._noise", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as noise:
             assert noise.stdout is not None

@@ -79,7 +79,7 @@ def controller(shared: Shared) -> Component:
 
 async def connect(settings: Settings) -> Client:
     """A client for the management cluster: by kubeconfig, or as the pod that we are."""
-    limits = Limits(unacknowledged_seconds=settings.lease_times.under_way)
+    limits = Limits(unacknowledged_seconds=settings.lease_times.in_flight)
     if settings.kubeconfig is not None:
         return await Client.from_kubeconfig(settings.kubeconfig, settings.context, limits=limits)
     return Client.in_cluster(limits=limits)

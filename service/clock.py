@@ -1,6 +1,6 @@
-"""The domain's clock: wall time for schedules, grace and drain, real or simulated.
+"""The clock of schedules, grace periods and drains: wall time, real or simulated.
 
-Leases, back-off and HTTP time-outs run on real time and never ask this module.
+Leases, back-off and HTTP timeouts run on real time and never use this module.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time that schedules live in."""
+    """The time by which schedules open and close."""
 
     def now(self) -> datetime:
         """The current instant, aware, in UTC."""
@@ -21,7 +21,7 @@ class Clock(Protocol):
         ...
 
     def shown_at(self, real: datetime) -> datetime:
-        """What this clock showed at an instant of real time, such as an API server's time stamp."""
+        """What this clock showed at an instant of real time, such as a timestamp of an API server."""
         ...
 
 
@@ -53,7 +53,7 @@ class SimulatedClock:
     def starting(cls, at: datetime, speed: float = 1.0) -> "SimulatedClock":
         """A clock that shows `at` now."""
         if speed <= 0:
-            raise ValueError(f"speed must be more than 0, not {speed}")
+            raise ValueError(f"the speed of the clock must be more than 0, not {speed}")
         return cls(at=at.astimezone(UTC), speed=speed, started=time.monotonic())
 
     def now(self) -> datetime:
@@ -65,7 +65,7 @@ class SimulatedClock:
         return span.total_seconds() / self.speed
 
     def shown_at(self, real: datetime) -> datetime:
-        """As far back from now as it is in real time, at this clock's speed."""
+        """Now, less the real time that has passed since then at this clock's speed."""
         return self.now() - (datetime.now(UTC) - real) * self.speed
 
 
@@ -80,11 +80,11 @@ class ManualClock:
         return self.at
 
     def real_seconds(self, span: timedelta) -> float:
-        """Nothing passes by itself; due at once or not at all."""
+        """Time does not pass by itself: no seconds for a span that is over, else infinitely many."""
         return 0.0 if span <= timedelta(0) else float("inf")
 
-    def shown_at(self, real: datetime) -> datetime:  # noqa: ARG002 - it has no past
-        """The instant last set: nothing else is known."""
+    def shown_at(self, real: datetime) -> datetime:  # noqa: ARG002 - it keeps no history
+        """The instant last set; earlier ones are not kept."""
         return self.at
 
     def advance(self, span: timedelta) -> None:

@@ -1,4 +1,4 @@
-"""Structured logs: one line per event, the object's key as a field, nothing secret, nothing that could forge a line."""
+"""Structured logs: one line per event, the object's key as a field, no secrets, and no value that can forge a line."""
 
 import logging
 import sys
@@ -14,12 +14,12 @@ SECRET_WORDS: Final = ("token", "password", "secret_data", "private_key", "autho
 HIDDEN: Final = "(hidden)"
 VALUE_LIMIT: Final = 4096
 TRACE_LIMIT: Final = 64 * 1024
-# Third parties that are chatty about what our own events say better.
+# Libraries whose info messages repeat what our own events say.
 QUIET: Final = ("uvicorn.error", "uvicorn.asgi", "asyncio", "kubernetes_asyncio", "aiohttp", "httpx")
 
 
 def configure(level: str = "info", style: Literal["json", "console"] = "json", stream: TextIO | None = None) -> None:
-    """Sets up logging for the process, that of libraries included; called once, by whoever starts it."""
+    """Sets up logging for the process and its libraries; called once, at the start."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -28,9 +28,10 @@ def configure(level: str = "info", style: Literal["json", "console"] = "json", s
         structlog.processors.format_exc_info,
         _safe,
     ]
-    renderer, out = _renderer(style), stream or sys.stderr
+    renderer = _renderer(style)
+    out = stream or sys.stderr
     structlog.configure(
-        # Straight to the stream: a detour through the standard library's loggers costs several times as much.
+        # Straight to the stream: the standard library's loggers would cost several times as much.
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=partial(_Lines, out),
@@ -40,7 +41,7 @@ def configure(level: str = "info", style: Literal["json", "console"] = "json", s
 
 
 class _Lines:
-    """Writes lines to a stream; one that takes no more, such as a full disk, must not stop the work."""
+    """Writes lines to a stream; a stream that fails, such as on a full disk, must not stop the process."""
 
     def __init__(self, stream: TextIO, *_names: str) -> None:
         self._stream = stream
@@ -80,27 +81,27 @@ def _safe(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {key: HIDDEN if _is_secret(key) else _bounded(key, value) for key, value in event.items()}
 
 
-@lru_cache(1024)  # the names of fields are few, and each is looked at in every line
+@lru_cache(1024)  # there are few field names, and each is checked in every line
 def _is_secret(key: str) -> bool:
     lowered = key.lower()
     return any(word in lowered for word in SECRET_WORDS)
 
 
 def _bounded(key: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return _trace(value) if key == "exception" else _one_line(value)
-    return value
+    if not isinstance(value, str):
+        return value
+    return _trace(value) if key == "exception" else _one_line(value)
 
 
 def _one_line(text: str) -> str:
-    # A name with a newline in it must not look like a second event, nor an escape code colour the terminal.
+    # A name with a newline must not look like a second event, and an escape code must not reach the terminal.
     if not text.isprintable():
         text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:VALUE_LIMIT])
     return text if len(text) <= VALUE_LIMIT else text[: VALUE_LIMIT - 1] + "…"
 
 
 def _trace(text: str) -> str:
-    """Has lines of its own; what an error quotes must not look like an event, so all of them are set in."""
+    """A traceback keeps its lines, indented: text that an error quotes must not look like an event."""
     return "\n".join(f"  {_one_line(line)}" for line in text[-TRACE_LIMIT:].split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""Every metric of the service, declared once with its help; whoever measures imports it from here."""
+"""Every metric of the service, declared once with its help text; other modules import the metrics from here."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ ProcessCollector(namespace=NAMESPACE, registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
 
-# A review takes well under a millisecond of work; what matters is how close it comes to the webhook's time-out of 3 s.
+# A review takes well under a millisecond; what matters is how close it comes to the webhook's timeout of 3 s.
 LATENCIES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
 OTHER: Final = "other"
 FIELDS: Final = frozenset(
@@ -68,7 +68,7 @@ ADMISSION_VIOLATIONS: Final = Counter(
 )
 ADMISSION_DURATION: Final = Histogram(
     "admission_duration_seconds",
-    "Time from the arrival of an admission request to its answer, by path and HTTP status.",
+    "Time from an admission request to its answer, by path and HTTP status.",
     ["handler", "status"],
     buckets=LATENCIES,
     namespace=NAMESPACE,
@@ -76,7 +76,7 @@ ADMISSION_DURATION: Final = Histogram(
 )
 CERTIFICATE_EXPIRY: Final = Gauge(
     "certificate_expiry_timestamp_seconds",
-    "When the serving certificate of the webhooks ends; 0 while there is none.",
+    "When the serving certificate of the webhooks expires; 0 while there is none.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
@@ -90,7 +90,7 @@ RECONCILES: Final = Counter(
 )
 RECONCILE_DURATION: Final = Histogram(
     "reconcile_duration_seconds",
-    "Time that one pass over a ScheduledMachine takes.",
+    "Duration of one pass over a ScheduledMachine.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
     namespace=NAMESPACE,
     registry=REGISTRY,
@@ -107,7 +107,7 @@ OBJECTS_READY: Final = Gauge(
 )
 OBJECTS_NOT_READY_IN_TIME: Final = Gauge(
     "scheduledmachines_not_ready_in_time",
-    "ScheduledMachines whose Node was not Ready when provisioningTimeout was up, and is not yet.",
+    "ScheduledMachines whose Node was not Ready within provisioningTimeout, and is not Ready yet.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
@@ -120,7 +120,7 @@ TIME_TO_READY: Final = Histogram(
     registry=REGISTRY,
 )
 KINDS_MAX: Final = 32
-"""So many kinds have series of their own; users choose the kind, and a label must not take on any number of values."""
+"""At most so many kinds have their own series; users choose the kind, and the values of a label must be limited."""
 QUEUE_DEPTH: Final = Gauge(
     "queue_depth", "ScheduledMachines that are due and wait for a worker.", namespace=NAMESPACE, registry=REGISTRY
 )
@@ -162,7 +162,7 @@ DRAINS: Final = Counter(
 )
 EVICTIONS: Final = Counter(
     "evictions",
-    "Evictions asked for, by answer: accepted, blocked.",
+    "Evictions requested, by answer: accepted, blocked.",
     ["result"],
     namespace=NAMESPACE,
     registry=REGISTRY,
@@ -172,111 +172,111 @@ KILL_SWITCHES: Final = Counter(
 )
 EMERGENCY_RECLAIMS: Final = Counter(
     "emergency_reclaims",
-    "Machines whose owner asked for them back.",
+    "Emergency reclaims: machines that were taken out because a Node requested it.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 NAMESPACES_TERMINATING: Final = Counter(
     "namespaces_terminating",
-    "Namespaces that were deleted together with machines in them, which were not drained in time.",
+    "Namespaces deleted with machines in them that were not drained in time.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 FORCED_DELETIONS: Final = Counter(
     "forced_pod_deletions",
-    "Pods deleted without grace in emergency reclaims, by answer: accepted, failed.",
+    "Pods deleted without grace period in emergency reclaims, by answer: accepted, failed.",
     ["result"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 WATCH_RESTARTS: Final = Counter(
     "watch_restarts",
-    "Watches that broke and were taken up again, by kind watched and reason.",
+    "Watches that broke and were resumed, by kind watched and reason.",
     ["resource", "reason"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 WATCH_OBJECTS_UNREADABLE: Final = Counter(
     "watch_objects_unreadable",
-    "Objects that became unreadable, by kind watched and reason: TooDeep (kept without its depths), TooLarge and "
-    "Malformed (ignored until they change).",
+    "Objects that became unreadable, by kind watched and reason: TooDeep (kept without its deepest levels), "
+    "TooLarge and Malformed (ignored until they change).",
     ["resource", "reason"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 KINDS_WATCHED: Final = Gauge(
     "kinds_watched",
-    "Providers' kinds that are watched; a kind that is not served any more, or that no object names, is not.",
+    "Providers' kinds that are watched: those that the API server serves and a ScheduledMachine names.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 API_REQUESTS: Final = Counter(
     "api_requests",
-    "Requests to API servers, by verb, resource and HTTP status (0: no answer; other: one that HTTP does not know).",
+    "Requests to API servers, by verb, resource and HTTP status (0: no answer; other: not an HTTP status).",
     ["verb", "resource", "status"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 SHARD_HELD: Final = Gauge(
     "shard_held",
-    "Whether this replica acts for a shard: 1 if it does.",
+    "Whether this replica holds a shard: 1 if it does.",
     ["shard"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 SHARD_OBJECTS: Final = Gauge(
     "shard_objects",
-    "ScheduledMachines of a shard, as seen by whoever acts for it; 0 elsewhere.",
+    "ScheduledMachines of a shard, on the replica that holds it; 0 on the others.",
     ["shard"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 LEASE_TRANSITIONS: Final = Counter(
     "lease_transitions",
-    "How the leases of shards changed hands, by shard and what happened: acquired, lost, released.",
+    "Changes of the Lease of a shard on this replica, by shard and event: acquired, lost, released.",
     ["shard", "event"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 FOREIGN_RELEASES: Final = Gauge(
     "foreign_releases",
-    "Other releases that act in namespaces that this one watches; while there is one, this one does not act.",
+    "Other releases that act in namespaces that this one watches; while there are any, this one does not act.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 CLOCK_TIME: Final = Gauge(
     "clock_time_seconds",
-    "The time that schedules live by, in seconds since 1970; differs from the wall clock if it is simulated.",
+    "The time that schedules follow, in seconds since 1970; differs from the wall clock if it is simulated.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 CLOCK_SKEW: Final = Gauge(
     "clock_skew_seconds",
-    "How far our clock is ahead of the management cluster's API server.",
+    "How many seconds the operator's clock is ahead of the management cluster's API server.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 
 
-def _begin_at_zero(counter: Counter, *results: str) -> None:
-    # `increase` does not see the first value of a series, so an alert would miss the first time that something happens.
+def _start_at_zero(counter: Counter, *results: str) -> None:
+    # `increase` ignores the first value of a series, so an alert would miss the first event.
     for result in results:
         counter.labels(result)
 
 
-_begin_at_zero(DRAINS, "completed", "timed_out", "skipped")
-_begin_at_zero(EVICTIONS, "accepted", "blocked")
-_begin_at_zero(FORCED_DELETIONS, "accepted", "failed")
+_start_at_zero(DRAINS, "completed", "timed_out", "skipped")
+_start_at_zero(EVICTIONS, "accepted", "blocked")
+_start_at_zero(FORCED_DELETIONS, "accepted", "failed")
 
 
 class AdmissionRecorder:
-    """Counts the answers of the webhooks; labels are looked up once, as this runs for every request."""
+    """Counts the answers of the webhooks; looks labels up only once, as this runs for every request."""
 
     def __init__(self) -> None:
         self._outcomes: dict[tuple[str, str], Counter] = {}
 
     def answered(self, webhook: str, outcome: str, fields: tuple[str, ...]) -> None:
-        """One request has been answered; `fields` are those found wrong."""
+        """Counts an answered request; `fields` are the invalid ones."""
         counter = self._outcomes.get((webhook, outcome))
         if counter is None:
             counter = self._outcomes[webhook, outcome] = ADMISSION_REQUESTS.labels(webhook, outcome)
@@ -315,7 +315,7 @@ _kinds: Final[set[str]] = set()
 
 
 def kind_label(kind: str) -> str:
-    """The kind as the value of a label; "other" once there are too many."""
+    """The kind as the value of a label; "other" if there are too many kinds."""
     if kind not in _kinds and len(_kinds) >= KINDS_MAX:
         return OTHER
     _kinds.add(kind)
@@ -323,7 +323,7 @@ def kind_label(kind: str) -> str:
 
 
 def _known(field: str) -> str:
-    # Users choose the names of unknown fields; a label must not take on any value they like.
+    # Users choose the names of unknown fields, and the values of a label must be limited.
     parts = field.split("[", 1)[0].split(".")
     short = ".".join(parts[:2])
     return short if short in FIELDS else OTHER

@@ -1,4 +1,4 @@
-"""Everything that can be set: from the environment and from flags, read in this one place and nowhere else."""
+"""All settings, from the environment and from flags; no other module reads the environment."""
 
 import argparse
 import re
@@ -45,7 +45,9 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 def _split(given: object) -> object:
-    return tuple(part.strip() for part in given.split(",") if part.strip()) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    return tuple(part.strip() for part in given.split(",") if part.strip())
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
@@ -58,7 +60,7 @@ def _identity(text: str) -> str:
 
 
 class InvalidSettingsError(ValueError):
-    """A setting that cannot be used; the message names it and says where it came from."""
+    """A setting is invalid; the message names it and where it came from."""
 
 
 def _own_namespace() -> str:
@@ -66,7 +68,7 @@ def _own_namespace() -> str:
 
 
 class Settings(BaseSettings):
-    """Settings of `5spot run`. A flag wins over the environment, the environment over the default."""
+    """Settings of `5spot run`. A flag takes precedence over the environment, the environment over the default."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, populate_by_name=True, extra="ignore")
 
@@ -78,15 +80,15 @@ class Settings(BaseSettings):
     kubeconfig: Path | None = Field(
         None,
         validation_alias=AliasChoices(*_KUBECONFIG),
-        description="Kubeconfig of the management cluster; without one, the pod's service account is used.",
+        description="Kubeconfig of the management cluster; without it, the pod's service account is used.",
     )
-    context: str | None = Field(None, description="Context in the kubeconfig; default is its current one.")
+    context: str | None = Field(None, description="Context in the kubeconfig; by default the current one.")
     namespace: str = Field(
         default_factory=_own_namespace,
         validation_alias=AliasChoices(f"{PREFIX}NAMESPACE", "POD_NAMESPACE"),
-        description="Namespace of the operator itself, for its Secret, Service and leases; default is the pod's own.",
+        description="Namespace of the operator itself, for its Secret, Service and Leases; by default the pod's own.",
     )
-    namespaces: Names = Field((), description="Namespaces to watch, separated by commas; none means all.")
+    namespaces: Names = Field((), description="Namespaces to watch, separated by commas; by default all.")
     capi_contract: Literal["auto", "v1beta1", "v1beta2"] = Field(
         "auto", description="Cluster API contract to use; auto asks the API server."
     )
@@ -110,86 +112,90 @@ class Settings(BaseSettings):
 
     host_identity: Annotated[str, AfterValidator(_identity)] = Field(
         DEFAULT_HOST_IDENTITY,
-        description="Which fields of an infrastructure spec name a host, `Kind.group: field, field=default; …`; "
-        "two ScheduledMachines never get the same host. Kinds not listed name none.",
+        description="Which fields of an infrastructure spec identify a host, `Kind.group: field, field=default; …`; "
+        "two ScheduledMachines never get the same host. Kinds that are not listed identify none.",
     )
 
     controller: bool = Field(default=True, description="Whether to run the controller; without it, only webhooks.")
     webhooks: bool = Field(default=True, description="Whether to serve the admission webhooks.")
     certificates: Literal["self-managed", "files"] = Field(
-        "self-managed", description="Where the webhooks' certificate comes from: our own CA, or files kept by others."
+        "self-managed",
+        description="Where the webhooks' certificate comes from: the operator's own CA, or files that others renew.",
     )
     certificate_file: Path | None = Field(None, description="With certificates=files: the certificate chain (PEM).")
     key_file: Path | None = Field(None, description="With certificates=files: its private key (PEM).")
     certificate_secret: str = Field(
-        "5spot-webhook-certificates", description="Secret in which the self-managed CA and certificate are kept."
+        "5spot-webhook-certificates", description="Secret in which the self-managed CA and certificate are stored."
     )
     webhook_service: str = Field(
         "fivespot-webhook", description="Service through which API servers reach the webhooks."
     )
     webhook_hosts: Names = Field(
-        (), description="Further DNS names and IP addresses for the self-managed certificate, such as 127.0.0.1."
+        (), description="More DNS names and IP addresses for the self-managed certificate, such as 127.0.0.1."
     )
     webhook_client_ca_file: Path | None = Field(
         None,
-        description="CA (PEM) of the certificates that callers of the webhooks must present; without, anyone may call.",
+        description="CA (PEM) of the certificates that callers of the webhooks must present; without it, any may call.",
     )
     validating_configuration: str = Field(
-        VALIDATING_NAME, description="ValidatingWebhookConfiguration whose caBundle is kept right."
+        VALIDATING_NAME, description="ValidatingWebhookConfiguration whose caBundle the operator maintains."
     )
     mutating_configuration: str = Field(
-        MUTATING_NAME, description="MutatingWebhookConfiguration whose caBundle is kept right."
+        MUTATING_NAME, description="MutatingWebhookConfiguration whose caBundle the operator maintains."
     )
 
     authority_settle_seconds: float = Field(
-        300.0, ge=0, description="How long API servers may take to learn of a new CA before it signs our certificate."
+        300.0,
+        ge=0,
+        description="How long a new CA is published before it signs the certificate, so that all API servers know it.",
     )
     authority_retire_seconds: float = Field(
-        86400.0, ge=0, description="How long an old CA stays trusted after it was replaced."
+        86400.0, ge=0, description="How long an old CA stays in the caBundle after it was replaced."
     )
 
-    workers: int = Field(16, ge=1, le=256, description="How many ScheduledMachines are worked on at once.")
+    workers: int = Field(16, ge=1, le=256, description="How many ScheduledMachines are reconciled at the same time.")
     instance_count: int = Field(
         1,
         ge=1,
         le=64,
         validation_alias=AliasChoices("OPERATOR_INSTANCE_COUNT"),
-        description="Number of shards that the ScheduledMachines are spread over.",
+        description="Number of shards over which the ScheduledMachines are spread.",
     )
     instance_id: int | None = Field(
         None,
         ge=0,
         validation_alias=AliasChoices("OPERATOR_INSTANCE_ID"),
-        description="Shard that this replica prefers; default is the number at the end of the host's name, else 0.",
+        description="Shard that this replica prefers; by default the number at the end of the host name, else 0.",
     )
     leases: bool = Field(
         default=True,
-        description="Whether to act only for shards whose Lease is held; without, this must be the only replica.",
+        description="Whether to act only for shards whose Lease is held; if not, this must be the only replica.",
     )
     lease_seconds: float = Field(
-        15.0, ge=1, le=600, description="A Lease that was not renewed for this long is taken by another replica."
+        15.0, ge=1, le=600, description="Another replica may acquire a Lease that was not renewed for this long."
     )
     lease_renew_seconds: float = Field(
         10.0,
         gt=0,
         le=600,
-        description="A replica that could not renew for this long stops acting.",
+        description="A replica that could not renew its Lease for this long stops acting.",
     )
     lease_retry_seconds: float = Field(
-        2.0, gt=0, le=60, description="Pause between renewals of a Lease, and between attempts to get one."
+        2.0, gt=0, le=60, description="Pause between renewals of a Lease, and between attempts to acquire one."
     )
     drain_seconds: float = Field(10.0, ge=0, le=600, description="How long the webhooks go on answering after SIGTERM.")
     stop_seconds: float = Field(
-        20.0, ge=0, le=600, description="How long work in hand may take after SIGTERM before it is abandoned."
+        20.0, ge=0, le=600, description="How long running passes may take after SIGTERM before they are abandoned."
     )
 
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
-    log_format: Literal["json", "console"] = Field("json", description="One JSON object a line, or text for people.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Lowest level that is logged.")
+    log_format: Literal["json", "console"] = Field("json", description="One JSON object per line, or readable text.")
 
     at: AwareDatetime | None = Field(
-        None, description="Simulated time that schedules start at, RFC 3339; for demonstrations and tests."
+        None,
+        description="Simulated start time of the clock that schedules follow, RFC 3339; for demonstrations and tests.",
     )
-    speed: float = Field(1.0, gt=0, le=100_000, description="How many times faster than real the simulated time runs.")
+    speed: float = Field(1.0, gt=0, le=100_000, description="How many times faster than real time the clock runs.")
 
     @classmethod
     def settings_customise_sources(
@@ -200,7 +206,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, then the environment, in which an empty variable for the kubeconfig counts as unset, as in kubectl."""
+        """Flags, then the environment; an empty variable for the kubeconfig counts as unset, as in kubectl."""
         del settings_cls, dotenv_settings, file_secret_settings
         if isinstance(env_settings, EnvSettingsSource):
             given = env_settings.env_vars.items()
@@ -208,7 +214,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings
 
     @model_validator(mode="after")
-    def _files_are_named(self) -> Self:
+    def _check_combinations(self) -> Self:
         if self.certificates == "files" and not (self.certificate_file and self.key_file):
             raise ValueError("certificates=files needs certificate_file and key_file")
         if self.instance_id is not None and self.instance_id >= self.instance_count:
@@ -221,7 +227,7 @@ class Settings(BaseSettings):
 
     @property
     def policy(self) -> ProviderPolicy:
-        """What may stand in bootstrapSpec and infrastructureSpec."""
+        """The groups and kinds allowed in bootstrapSpec and infrastructureSpec."""
         return ProviderPolicy(
             bootstrap_groups=frozenset(self.bootstrap_groups),
             infrastructure_groups=frozenset(self.infrastructure_groups),
@@ -232,37 +238,39 @@ class Settings(BaseSettings):
 
     @property
     def host_identities(self) -> HostIdentities:
-        """What a host is, by kind."""
+        """The fields that identify a host, by kind."""
         return HostIdentities.parse(self.host_identity)
 
     @property
     def certificate_names(self) -> tuple[str, ...]:
-        """What the self-managed certificate is good for."""
+        """The host names of the self-managed certificate."""
         service = f"{self.webhook_service}.{self.namespace}.svc"
         return (service, f"{service}.cluster.local", f"{self.webhook_service}.{self.namespace}", *self.webhook_hosts)
 
     @property
     def preferred_shard(self) -> int:
-        """The shard this replica asks for first: as set, or by the ordinal of a StatefulSet's pod."""
+        """The shard that this replica acquires first: as set, or by the ordinal of a StatefulSet's pod."""
         if self.instance_id is not None:
             return self.instance_id
         ordinal = re.search(r"-([0-9]{1,4})$", socket.gethostname())
-        return int(ordinal[1]) % self.instance_count if ordinal else 0
+        if ordinal is None:
+            return 0
+        return int(ordinal[1]) % self.instance_count
 
     @property
     def lease_times(self) -> LeaseTimes:
-        """How long leases are held and sought."""
+        """The times of leader election."""
         return LeaseTimes(self.lease_seconds, self.lease_renew_seconds, self.lease_retry_seconds)
 
     def clock(self) -> Clock:
-        """The clock that schedules live by."""
+        """The clock that schedules follow."""
         if self.at is None and self.speed == 1.0:
             return SystemClock()
         return SimulatedClock.starting(self.at or SystemClock().now(), self.speed)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """One flag per setting, its help made of the field's own description."""
+    """Adds one flag per setting, with the description of its field as help."""
     for name, field in Settings.model_fields.items():
         flag = f"--{name.replace('_', '-')}"
         if field.annotation is bool:
@@ -272,7 +280,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_switch(parser: argparse.ArgumentParser, name: str, field: FieldInfo) -> None:
-    """`--webhooks`, `--no-webhooks`, and `--webhooks=false` as those write it who know other programs of the field."""
+    """Adds `--webhooks`, `--no-webhooks`, and `--webhooks=false` as in Go programs."""
     flag = name.replace("_", "-")
     how: dict[str, Any] = {"dest": name, "default": None}
     parser.add_argument(
@@ -289,16 +297,16 @@ def _switch(text: str) -> bool:
 
 
 def from_flags(args: argparse.Namespace) -> Settings:
-    """The settings with the flags that were given; raises `InvalidSettingsError` for what cannot be used."""
+    """The settings with the flags that were given; `InvalidSettingsError` if one is invalid."""
     given = {name: getattr(args, name, None) for name in Settings.model_fields}
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        raise InvalidSettingsError("; ".join(_complaints(error))) from None
+        raise InvalidSettingsError("; ".join(_messages(error))) from None
 
 
 def variables(name: str, field: FieldInfo) -> tuple[str, ...]:
-    """The environment variables that a setting is read from, the first that is set."""
+    """The environment variables of a setting; the first that is set counts."""
     alias = field.validation_alias
     if isinstance(alias, AliasChoices):
         return tuple(str(choice) for choice in alias.choices)
@@ -306,7 +314,7 @@ def variables(name: str, field: FieldInfo) -> tuple[str, ...]:
 
 
 def shown_default(field: FieldInfo) -> str:
-    """A default as a person would write it."""
+    """A default as a user would write it."""
     value = field.default
     if field.default_factory is not None or value is None:
         return ""
@@ -319,24 +327,30 @@ def reference() -> str:
     """The documentation page that lists every setting; `service.reference` writes it."""
     head = (
         "# Settings of `5spot run`\n\n"
-        "A flag wins over the environment, the environment over the default. Where two variables are named, the first "
-        "that is set counts.\n\n"
+        "A flag takes precedence over the environment, the environment over the default. If two variables are named, "
+        "the first that is set counts.\n\n"
         "| flag | environment | default | meaning |\n|---|---|---|---|\n"
     )
     return head + "".join(_row(name, field) for name, field in Settings.model_fields.items())
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    default, places = shown_default(field), ", ".join(f"`{variable}`" for variable in variables(name, field))
+    flag = name.replace("_", "-")
+    places = ", ".join(f"`{variable}`" for variable in variables(name, field))
+    default = shown_default(field)
+    quoted = f"`{default}`" if default else ""
     meaning = str(field.description).replace("|", "\\|")
-    return f"| `--{name.replace('_', '-')}` | {places} | {f'`{default}`' if default else ''} | {meaning} |\n"
+    return f"| `--{flag}` | {places} | {quoted} | {meaning} |\n"
 
 
-def _complaints(error: ValidationError) -> Iterator[str]:
+def _messages(error: ValidationError) -> Iterator[str]:
     for detail in error.errors(include_url=False, include_context=False):
         where = str(detail["loc"][0]) if detail["loc"] else ""
         message = str(detail["msg"]).removeprefix("Value error, ")
-        yield f"{_flag_of(where)}: {message}, not {detail['input']!r}" if where else message
+        if where:
+            yield f"{_flag_of(where)}: {message}, not {detail['input']!r}"
+        else:
+            yield message
 
 
 def _flag_of(location: str) -> str:
@@ -361,8 +375,8 @@ def _metavar(field: FieldInfo) -> str:
         return "FILE"
     if datetime in options:
         return "TIME"
-    return "LIST" if str in options and get_origin(kind) is tuple else _plain_metavar(options)
-
-
-def _plain_metavar(options: list[Any]) -> str:
-    return "N" if int in options or float in options else "TEXT"
+    if get_origin(kind) is tuple and str in options:
+        return "LIST"
+    if int in options or float in options:
+        return "N"
+    return "TEXT"

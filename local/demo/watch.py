@@ -18,7 +18,7 @@ from service.kube.errors import AlreadyExists, NotFound
 from service.kube.resource import EVENTS, NODES, SCHEDULED_MACHINES, Resource
 from service.kube.resource import PODS as POD
 from service.runtime.cache import Cache, Change, EventType
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 
 POD_NAMESPACE = "default"
 FIELD_MANAGER = "5spot-demo"
@@ -97,7 +97,7 @@ class Watch:
     def _reflector(self, client: Client, resource: Resource, kind: Kind, words: Describe) -> Reflector:
         cache = Cache()
         cache.listen(partial(self._changed, kind, words))
-        return Reflector(Objects(client, resource), cache)
+        return Reflector(ListWatch(client, resource), cache)
 
     def _changed(self, kind: Kind, words: Describe, change: Change) -> None:
         facts = {} if change.type is EventType.DELETED else words(change.object)

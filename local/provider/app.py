@@ -20,7 +20,7 @@ from service.runtime.backoff import Backoff, Failures
 from service.runtime.cache import Cache, Change
 from service.runtime.key import Key
 from service.runtime.queue import Queue
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 from service.runtime.worker import WorkerPool
 
 # Short: a test that froze or restarted a server does not want to wait for us.
@@ -52,7 +52,7 @@ class Provider:
         for kind, cache in self._caches.items():
             cache.listen(partial(self._changed, kind))
         reflectors = [
-            Reflector(Objects(self._client, kind), cache, backoff=PATIENCE) for kind, cache in self._caches.items()
+            Reflector(ListWatch(self._client, kind), cache, backoff=PATIENCE) for kind, cache in self._caches.items()
         ]
         async with asyncio.TaskGroup() as tasks:
             for reflector in reflectors:

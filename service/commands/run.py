@@ -39,6 +39,6 @@ def _run(settings: Settings) -> None:
     from service.runtime import memory  # noqa: PLC0415
 
     log.configure(settings.log_level, settings.log_format)
-    memory.settle()
+    memory.configure()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(app.run(settings))

@@ -14,7 +14,7 @@ from crds.status import Phase
 from service.clock import Clock
 from service.decide.precedence import precedence_of
 from service.kube.decode import Object
-from service.kube.discovery import BELIEVE_SECONDS
+from service.kube.discovery import MISSING_SECONDS
 from service.observe.observer import Observer
 from service.observe.prewarm import Prewarmer
 from service.observe.unowned_nodes import UnownedNodes, asks_back
@@ -26,7 +26,7 @@ from service.runtime.queue import URGENT, Queue
 
 SUFFIXES: Final = (names.MACHINE_SUFFIX, names.BOOTSTRAP_SUFFIX, names.INFRASTRUCTURE_SUFFIX)
 
-SERVED_SECONDS: Final = BELIEVE_SECONDS + 1.0
+SERVED_SECONDS: Final = MISSING_SECONDS + 1.0
 """By then every kind that was just defined can be resolved."""
 
 RIVALS_WOKEN: Final = 16
@@ -59,7 +59,7 @@ class Triggers:
             return
         if change.type is EventType.ADDED:
             self.queue.add(change.key, priority=precedence_of(change.object))
-        self.own_writes.heard(change.key, str(change.version))
+        self.own_writes.observed(change.key, str(change.version))
         if _kill_switch_pulled(change.object):
             self.queue.add(change.key, due=URGENT)
         if not self.owns(change.key):
@@ -71,7 +71,7 @@ class Triggers:
         for suffix in (*SUFFIXES, ""):  # without one: a Machine that another operator made, see World.rival
             owner = Key(change.key.namespace, name.removesuffix(suffix))
             if name.endswith(suffix) and owner in self.watches.scheduled:
-                self.own_writes.heard(owner, str(change.version))
+                self.own_writes.observed(owner, str(change.version))
 
     def cluster_changed(self, change: Change) -> None:
         """Wakes the objects in a Cluster, and those that want the same hosts: without a Cluster a claim is void."""

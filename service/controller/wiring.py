@@ -86,7 +86,7 @@ class Controller:
             forget=self.forget,
         )
         self._capi = CapiFollower(self.watches, self.triggers.capi_changed)
-        self.availability = Availability(self._probe, lambda: self.queue.hasten(HASTE_SECONDS))
+        self.availability = Availability(self._probe, lambda: self.queue.retry_failed(HASTE_SECONDS))
         self._slots = Slots(settings.workers, self.queue.add)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
         self.reconciler = self._make_reconciler()
@@ -233,7 +233,7 @@ class Controller:
         return not heard and self.fence.held_for(key) < DOUBT_SECONDS
 
     def _acquired(self, shard: Shard) -> None:
-        seen = self.leases.book.sight(shard) if self.leases else None
+        seen = self.leases.store.get(shard) if self.leases else None
         self._taken_at[shard] = seen.version if seen is not None and not seen.deleted else math.inf
         self._assignment.acquired(shard)
 

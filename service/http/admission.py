@@ -1,4 +1,4 @@
-"""The webhooks as part of the process: their server and whatever keeps its certificate fresh."""
+"""The admission webhooks as part of the process: their server, and the loops that renew its certificate."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 class Admission:
-    """The server of the webhooks, its TLS context and the loops that feed it."""
+    """The server of the webhooks, its TLS context, and the loops that load certificates into it."""
 
     def __init__(self, settings: Settings, client: Client, listener: socket.socket, gate: Gate) -> None:
         authorities = settings.webhook_client_ca_file
@@ -37,11 +37,11 @@ class Admission:
 
     @property
     def checks(self) -> dict[str, Check]:
-        """What readiness depends on."""
+        """The checks that readiness depends on."""
         return {"certificate": self._certificate, "webhooks": self._listening}
 
     async def serve(self) -> None:
-        """Listens as soon as there is a certificate to present."""
+        """Serves as soon as a certificate is loaded, and the CA of callers if there is one."""
         await self._loaded.wait()
         if self._clients:
             await self._clients.loaded.wait()
@@ -49,8 +49,8 @@ class Admission:
 
     def _certificate(self) -> str | None:
         if self._clients and not self._clients.loaded.is_set():
-            return "there is no CA to verify callers of the webhooks with"
-        return None if self.serving.valid(now()) else "there is no valid certificate to serve"
+            return "the CA that verifies callers of the webhooks is not loaded yet"
+        return None if self.serving.valid(now()) else "the webhooks have no valid certificate"
 
     def _listening(self) -> str | None:
         return None if self.endpoint.listening else "the webhooks are not listening"
@@ -63,13 +63,13 @@ def _certificates(settings: Settings, client: Client, serving: ServingContext) -
     if settings.certificate_file and settings.key_file and settings.certificates == "files":
         files = FileWatch(CertificateFiles(settings.certificate_file, settings.key_file), serving)
         return {"certificate files": files.run}, files.loaded
-    store = KubeStore(client, place(settings))
+    store = KubeStore(client, location(settings))
     rotation = Rotation(store, serving, settings.certificate_names, now, policy(settings))
     return {"certificates": rotation.run, "certificate watch": store.watch}, rotation.loaded
 
 
-def place(settings: Settings) -> CertificateLocation:
-    """Where the self-managed certificates are kept."""
+def location(settings: Settings) -> CertificateLocation:
+    """Where the self-managed certificates are stored."""
     return CertificateLocation(
         namespace=settings.namespace,
         secret=settings.certificate_secret,
@@ -79,7 +79,7 @@ def place(settings: Settings) -> CertificateLocation:
 
 
 def policy(settings: Settings) -> Policy:
-    """How certificates are renewed."""
+    """The policy by which certificates are renewed."""
     return Policy(
         settle=timedelta(seconds=settings.authority_settle_seconds),
         retire=timedelta(seconds=settings.authority_retire_seconds),

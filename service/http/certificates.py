@@ -1,4 +1,4 @@
-"""Where the certificate loop keeps its things: a Secret and the two webhook configurations, on the API server."""
+"""The certificate store of `certs.rotation` on an API server: a Secret and the two webhook configurations."""
 
 import asyncio
 from base64 import b64decode, b64encode
@@ -30,7 +30,7 @@ from service.kube.client import Client, PatchKind
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from service.kube.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from service.runtime.cache import Cache
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 
 KEYS: Final = (
     CA_CERTIFICATE,
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CertificateLocation:
-    """What the Secret and the configurations are called."""
+    """The names of the Secret and of the webhook configurations."""
 
     namespace: str
     secret: str
@@ -67,14 +67,14 @@ class KubeStore:
     """The `certs.rotation.Store` of a cluster; `watch` must run beside it for `changed` to notice anything."""
 
     client: Client
-    place: CertificateLocation
-    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    location: CertificateLocation
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def read(self) -> Snapshot:
-        """The configurations, then the bundle."""
-        self._bell.clear()
+        """Reads the configurations, then the bundle."""
+        self._changed.clear()
         with _translated():
-            found = [await self._configuration(resource, name) for resource, name in self.place.configurations]
+            found = [await self._configuration(resource, name) for resource, name in self.location.configurations]
             secret = await self._secret()
         published = tuple(each for each in found if each is not None)
         if secret is None:
@@ -87,7 +87,7 @@ class KubeStore:
         )
 
     async def save(self, bundle: Bundle, version: str | None) -> None:
-        """Creates the Secret, or changes it over `version`; a request for rotation is answered by that."""
+        """Creates the Secret, or changes it if it still has `version`; this also removes a request for rotation."""
         parts = bundle.encoded()
         data = {key: b64encode(parts[key]).decode("ascii") if key in parts else None for key in KEYS}
         with _translated():
@@ -96,35 +96,35 @@ class KubeStore:
                 return
             metadata = {"resourceVersion": version, "annotations": {names.ANNOTATION_ROTATE: None}}
             body = {"metadata": metadata, "data": data}
-            with _vanishing():
-                await self.client.patch(SECRETS, self.place.secret, body, namespace=self.place.namespace)
+            with _deleted_meanwhile():
+                await self.client.patch(SECRETS, self.location.secret, body, namespace=self.location.namespace)
 
     async def publish(self, trusted: bytes, configurations: tuple[Published, ...]) -> None:
-        """Puts the caBundle into every webhook of these configurations, each over the version given."""
+        """Writes the caBundle into every webhook of these configurations, if each still has the version given."""
         value = b64encode(trusted).decode("ascii")
-        resources = {_label(resource, name): (resource, name) for resource, name in self.place.configurations}
+        resources = {_label(resource, name): (resource, name) for resource, name in self.location.configurations}
         for published in configurations:
             resource, name = resources[published.name]
             patch = [_add("/metadata/resourceVersion", published.version)]
             patch += [_add(f"/webhooks/{n}/clientConfig/caBundle", value) for n in range(len(published.trusted))]
-            with _translated(), _vanishing():
+            with _translated(), _deleted_meanwhile():
                 await self.client.patch(resource, name, patch, kind=PatchKind.JSON)
 
     async def changed(self) -> None:
-        """Returns once something was heard since the last `read`."""
-        await self._bell.wait()
+        """Returns once the Secret or a configuration has changed since the last `read`."""
+        await self._changed.wait()
 
     async def watch(self) -> None:
-        """Never returns; listens to the Secret and the configurations, and keeps nothing of them."""
+        """Watches the Secret and the configurations until cancelled; keeps only their metadata."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector(SECRETS, self.place.secret, self.place.namespace).run())
-            for resource, name in self.place.configurations:
+            group.create_task(self._reflector(SECRETS, self.location.secret, self.location.namespace).run())
+            for resource, name in self.location.configurations:
                 group.create_task(self._reflector(resource, name).run())
 
     def _reflector(self, resource: Resource, name: str, namespace: str | None = None) -> Reflector:
         cache = Cache(slim=lambda raw: {"metadata": raw["metadata"]})
-        cache.listen(lambda _change: self._bell.set())
-        source = Objects(self.client, resource, namespace=namespace, fields=f"metadata.name={name}")
+        cache.listen(lambda _change: self._changed.set())
+        source = ListWatch(self.client, resource, namespace=namespace, fields=f"metadata.name={name}")
         return Reflector(source, cache)
 
     async def _configuration(self, resource: Resource, name: str) -> Published | None:
@@ -141,7 +141,7 @@ class KubeStore:
 
     async def _secret(self) -> dict[str, Any] | None:
         try:
-            return await self.client.get(SECRETS, self.place.secret, namespace=self.place.namespace)
+            return await self.client.get(SECRETS, self.location.secret, namespace=self.location.namespace)
         except NotFound:
             return None
 
@@ -150,18 +150,18 @@ class KubeStore:
         body = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": self.place.secret, "namespace": self.place.namespace, "labels": labels},
+            "metadata": {"name": self.location.secret, "namespace": self.location.namespace, "labels": labels},
             "type": "kubernetes.io/tls",
             "data": data,
         }
-        await self.client.create(SECRETS, body, namespace=self.place.namespace)
+        await self.client.create(SECRETS, body, namespace=self.location.namespace)
 
 
 def _bundle(secret: dict[str, Any]) -> Bundle | None:
     try:
         return decode({key: b64decode(value) for key, value in (secret.get("data") or {}).items()})
     except UnreadableBundleError as error:
-        log.warning("certificates: the Secret is unusable and will be replaced", error=str(error))
+        log.warning("the certificates in the Secret are unusable and will be replaced", error=str(error))
         return None
 
 
@@ -189,8 +189,8 @@ def _translated() -> Iterator[None]:
 
 
 @contextmanager
-def _vanishing() -> Iterator[None]:
-    # Deleted between our reading and writing it: as good as a lost race.
+def _deleted_meanwhile() -> Iterator[None]:
+    # Deleted between our read and our write: the same as a lost race.
     try:
         yield
     except NotFound:

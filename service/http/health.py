@@ -1,4 +1,4 @@
-"""Whether the process lives and whether it can be given work; answered on a port of its own."""
+"""Liveness and readiness of the process, served on their own port."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,25 +8,25 @@ import orjson
 from fastapi import FastAPI, Request, Response
 
 Check = Callable[[], str | None]
-"""Says why something is not ready, or None if it is."""
+"""Returns why something is not ready; None if it is."""
 
 
 @dataclass(slots=True)
 class Health:
-    """The supervised tasks and what readiness depends on; filled by `service.app`, asked by the kubelet."""
+    """The supervised tasks and the readiness checks; filled by `service.app`, probed by the kubelet."""
 
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     stopping: bool = False
 
     def dead(self) -> dict[str, str]:
-        """Supervised tasks that are no more; that this is answered at all shows that the event loop turns."""
+        """The supervised tasks that have ended; that there is an answer at all shows that the event loop runs."""
         if self.stopping:
             return {}
         return {name: "has ended" for name, task in self.tasks.items() if task.done()}
 
     def unready(self) -> dict[str, str]:
-        """Why no work should come here, by name of the part that says so."""
+        """Why the process is not ready, by name of the check."""
         if self.stopping:
             return {"service": "is stopping"}
         reasons = {name: check() for name, check in self.checks.items()}

@@ -1,4 +1,4 @@
-"""HTTP servers as ordinary tasks: they leave the signals alone and say which port they got."""
+"""HTTP servers as ordinary tasks: they handle no signals, and report the port that they listen on."""
 
 import socket
 import ssl
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: stopping is decided in `service.app`, in an order of its own."""
+    """uvicorn without its signal handlers: `service.app` stops the servers, in its own order."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -30,37 +30,37 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with a bound on the head of a request.
+    """uvicorn's protocol with a limit on the head of a request.
 
-    It would collect headers for as long as they come: whoever may connect could use up all memory and, with one endless
-    header, all time.
+    Without it uvicorn collects headers without end: any client could use up all memory and, with one endless header,
+    all processor time.
     """
 
-    _beside_body = 0
+    _head_bytes = 0
 
     def data_received(self, data: bytes) -> None:
-        self._beside_body += len(data)
+        self._head_bytes += len(data)
         super().data_received(data)
-        if self._beside_body > HEAD_LIMIT and not self.transport.is_closing():
+        if self._head_bytes > HEAD_LIMIT and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
 
     def on_body(self, body: bytes) -> None:
-        self._beside_body -= len(body)
+        self._head_bytes -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._beside_body = 0
+        self._head_bytes = 0
         super().on_message_complete()
 
 
 def bound(address: str, port: int) -> socket.socket:
-    """A socket bound, but not listening yet; on every address of both families for `::`."""
+    """A socket that is bound but does not listen yet; `::` means every address, IPv4 too."""
     try:
         return _bound(socket.AF_INET6 if ":" in address else socket.AF_INET, address, port)
     except OSError:
         if address != "::":
             raise
-        # A host without IPv6.
+        # The host has no IPv6.
         return _bound(socket.AF_INET, "0.0.0.0", port)  # noqa: S104 - what `::` asks for
 
 
@@ -88,12 +88,12 @@ class BoundServer:
     _server: _Server = field(init=False)
 
     def __post_init__(self) -> None:
-        """Settles how uvicorn serves; it starts in `serve`."""
+        """Configures uvicorn; `serve` starts it."""
         self._server = _Server(config(self.app, self.tls))
 
     @property
     def port(self) -> int:
-        """The port, also where a free one was asked for."""
+        """The port, also if the settings ask for a free one."""
         return int(self.listener.getsockname()[1])
 
     @property
@@ -107,12 +107,12 @@ class BoundServer:
         await self._server.serve(sockets=[self.listener])
 
     def stop(self) -> None:
-        """Takes no more connections and ends once those in hand are answered."""
+        """Accepts no more connections, and ends once open requests are answered."""
         self._server.should_exit = True
 
 
 def config(app: FastAPI, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
-    """How every server of ours is set up; the benchmark's bare handler too."""
+    """The configuration of every server; benchmarks use it too."""
     return uvicorn.Config(
         app,
         http=_Protocol,

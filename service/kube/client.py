@@ -1,6 +1,6 @@
-"""Speaks to one API server in plain dicts; everything in the service that reads or writes a cluster does it here.
+"""The client of one API server, in plain dicts; the whole service reads and writes clusters through it.
 
-Every call has a time-out and fails with an error of `service.kube.errors`.
+Every call has a timeout and fails with an error of `service.kube.errors`.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -21,13 +21,13 @@ from service.kube.resource import Resource
 from service.kube.transport import Call, Limits, Request, Transport
 
 IDLE_SECONDS = 70.0
-# Without spec and status: for kinds that are large and whose existence is all we ask about.
+# Without spec and status: for large kinds of which only the metadata matters.
 METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
 METADATA_LIST = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 
 
-FEWER = 4
-"""By what the number of objects asked for is divided when they are too large to be taken in at once."""
+PAGE_DIVISOR = 4
+"""The page size is divided by this when a page is too large."""
 
 
 class PatchKind(StrEnum):
@@ -36,19 +36,18 @@ class PatchKind(StrEnum):
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
     APPLY = "application/apply-patch+yaml"
-    STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Page(NamedTuple):
-    """Part of a list: `more` continues it, `resource_version` is where a watch goes on."""
+    """Part of a list: `more` is the token of the next page, `resource_version` is where a watch starts."""
 
     items: list[Object]
     resource_version: str
     more: str | None
     limit: int | None = None
-    """How many objects were asked for in the end: fewer than were wanted, if they are large."""
+    """The page size that was used in the end: smaller than requested if the objects are large."""
     too_large: str = ""
-    """Why the one object in it is nothing but its identity; empty if all are whole."""
+    """Why the only object in it has no more than its identity; empty if all objects are complete."""
 
 
 class Client:
@@ -57,19 +56,19 @@ class Client:
     def __init__(self, endpoint: Endpoint, credentials: Credentials, *, limits: Limits | None = None) -> None:
         self.transport = Transport(endpoint, credentials, limits or Limits())
         self.pace = Pace()
-        """How fast the server may talk."""
+        """Limits how fast events and lists of the server are processed."""
 
     @classmethod
     async def from_kubeconfig(
         cls, path: Path | str, context: str | None = None, *, limits: Limits | None = None
     ) -> Self:
-        """For people and tests: what kubectl uses."""
+        """For command lines and tests: the kubeconfig that kubectl uses."""
         endpoint, credentials = await access.from_kubeconfig(Path(path), context)
         return cls(endpoint, credentials, limits=limits)
 
     @classmethod
     def in_cluster(cls, *, limits: Limits | None = None) -> Self:
-        """For pods: the service account's token, which rotates, and the cluster's CA."""
+        """For pods: the rotating token of the service account, and the cluster's CA."""
         return cls(*access.from_pod(), limits=limits)
 
     @classmethod
@@ -92,11 +91,11 @@ class Client:
         return self.transport.skew_seconds
 
     def guard_writes(self, guard: Callable[[], None] | None) -> None:
-        """From now on `guard` is called right before each write leaves; what it raises aborts the write."""
+        """Calls `guard` right before each write is sent, from now on; an error that it raises aborts the write."""
         self.transport.guard = guard
 
     def observe_calls(self, observer: Callable[[Call], None] | None) -> None:
-        """From now on `observer` is told about every finished call."""
+        """Calls `observer` with every finished call from now on."""
         self.transport.on_call = observer
 
     async def close(self) -> None:
@@ -124,9 +123,10 @@ class Client:
         more: str | None = None,
         metadata_only: bool = False,
     ) -> Page:
-        """Part of a list, at most `limit` objects; `more` of the last page leads to the next.
+        """Part of a list, at most `limit` objects; pass `more` of one page to get the next.
 
-        Where that would be too much to take in at once, it is fewer. One object that alone is too much is only named.
+        If a page is too large, a smaller one is requested. Of a single object that is too large, only the identity is
+        returned.
         """
         while True:
             query = _query(labelSelector=labels, fieldSelector=fields, limit=limit, **{"continue": more})
@@ -138,18 +138,21 @@ class Client:
             except TooLarge:
                 if limit in (None, 1):
                     raise
-                limit = max(1, limit // FEWER)
+                limit = max(1, limit // PAGE_DIVISOR)
 
     async def _page(self, request: Request, limit: int | None) -> Page:
-        body, too_large = await self.transport.call(request), ""
+        body = await self.transport.call(request)
+        too_large = ""
         if too_many(body, self.transport.limits.values):
             if limit != 1:
-                raise TooLarge(f"{request.what}: too many values at once")
-            answer, too_large = await named_item(body), f"it has more than {self.transport.limits.values} values"
+                raise TooLarge(f"{request.what}: the page has more than {self.transport.limits.values} values")
+            answer = await named_item(body)
+            too_large = f"it has more than {self.transport.limits.values} values"
         else:
             answer = await decoded(body)
         await self.pace.spent(units(body) / 2)
-        items, meta = answer.get("items") or [], answer.get("metadata") or {}
+        items = answer.get("items") or []
+        meta = answer.get("metadata") or {}
         if not isinstance(items, list) or not isinstance(meta, dict):
             raise Unavailable(f"{request.what}: the answer is not a list of objects")
         return Page(items, meta.get("resourceVersion", ""), meta.get("continue") or None, limit, too_large)
@@ -163,7 +166,7 @@ class Client:
         fields: str | None = None,
         limit: int = 500,
     ) -> list[Object]:
-        """All objects, fetched in pages of `limit`. Items carry no kind of their own: the list says it once."""
+        """All objects, fetched in pages of `limit`. Items have no apiVersion and kind: only the list has."""
         items: list[Object] = []
         more: str | None = None
         while True:
@@ -238,9 +241,9 @@ class Client:
         grace_seconds: int | None = None,
         propagation: str | None = None,
     ) -> Object:
-        """Asks for deletion; `Conflict` if uid or resource_version is no longer that of the object.
+        """Deletes an object; `Conflict` if uid or resource_version is no longer that of the object.
 
-        Returns the object as it is now (finalizers hold it), or a Status if it went at once.
+        Returns the object as it is now if finalizers hold it, or a Status if it was deleted at once.
         """
         options = {
             "apiVersion": "v1",
@@ -267,8 +270,8 @@ class Client:
     ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, until the server ends the stream.
 
-        Bookmarks come about once a minute, so silence means that the connection is dead: `Unavailable`. `on_open`
-        is called when the server has agreed, which may be long before the first event.
+        Bookmarks arrive about once a minute, so silence means that the connection is dead: `Unavailable`. `on_open`
+        is called when the server has accepted the watch, which may be long before the first event.
         """
         query = _query(
             watch="true",
@@ -287,7 +290,7 @@ class Client:
                 await self.pace.spent(units(line.text))
 
     async def raw_get(self, path: str) -> Object:
-        """Any path, for discovery."""
+        """Gets any path, for discovery."""
         return await self._object(Request("get", "GET", path, "discovery"))
 
     async def _send(
@@ -305,7 +308,7 @@ class Client:
     async def _object(self, request: Request) -> Object:
         body = await self.transport.call(request)
         if too_many(body, self.transport.limits.values):
-            raise TooLarge(f"{request.what}: the answer holds more than {self.transport.limits.values} values")
+            raise TooLarge(f"{request.what}: the answer has more than {self.transport.limits.values} values")
         return await decoded(body)
 
 
@@ -318,5 +321,5 @@ def _present(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _all(dry_run: bool) -> str | None:  # noqa: FBT001 - private, and a switch is what it is
+def _all(dry_run: bool) -> str | None:  # noqa: FBT001 - private, and it is a switch
     return "All" if dry_run else None

@@ -1,6 +1,6 @@
-"""Where an API server is and how we prove who we are; read from a kubeconfig, a pod's own files, or memory.
+"""The address of an API server and our credentials; read from a kubeconfig, a pod's service account, or memory.
 
-TLS is always verified, and never older than 1.2: a configuration that asks for less is refused.
+TLS is always verified, and at least version 1.2: a configuration that asks for less is refused.
 """
 
 import os
@@ -32,24 +32,24 @@ class Endpoint:
     server_name: str | None = None
     proxy: str | None = None
     confidential: bool = False
-    """Whether errors must not describe what was found there: a tenant chose the address and reads our messages."""
+    """Whether errors must not describe the server: a tenant chose the address and can read our messages."""
 
 
 class Credentials(Protocol):
-    """Says what goes into the Authorization header."""
+    """Provides the Authorization header."""
 
     def authorization(self) -> str | None:
-        """The header's value now; asked for every request, so it must be cheap."""
+        """The current value of the header; called for every request, so it must be cheap."""
         ...
 
     async def refresh(self) -> bool:
-        """Reads the source again after a 401; whether trying once more makes sense."""
+        """Reads the source again after a 401; returns whether another try makes sense."""
         ...
 
 
 @dataclass(slots=True)
 class Token:
-    """A bearer token held in memory, or none where a client certificate speaks for us."""
+    """A bearer token in memory, or none where a client certificate authenticates us."""
 
     token: str | None = None
 
@@ -58,7 +58,7 @@ class Token:
         return f"Bearer {self.token}" if self.token else None
 
     async def refresh(self) -> bool:
-        """Memory has nothing newer; the owner swaps `token` instead."""
+        """False: there is no source to read again; the owner replaces `token` instead."""
         return False
 
 
@@ -72,16 +72,16 @@ class TokenFile:
         self._read()
 
     def authorization(self) -> str | None:
-        """The newest token: a stat per request is cheaper than a 401."""
+        """The newest token: one stat per request costs less than a 401."""
         try:
             if self._path.stat().st_mtime_ns != self._stamp:
                 self._read()
         except OSError:
-            pass  # replaced this very moment: the one at hand is still good
+            pass  # the file is being replaced; the token that was read before is still valid
         return self._header
 
     async def refresh(self) -> bool:
-        """Whether the file holds another token than the one refused."""
+        """Reads the file again; returns whether it has another token than the refused one."""
         before = self._header
         try:
             self._read()
@@ -103,21 +103,21 @@ class KubeconfigUser:
         self._header = header
 
     def authorization(self) -> str | None:
-        """What the loader made of the user entry."""
+        """The header that the loader made from the user entry."""
         return self._header
 
     async def refresh(self) -> bool:
-        """Loads the file anew, which runs plugins and re-reads token files; what fails now may work next time."""
+        """Loads the file again, which runs plugins and reads token files; an error now may be gone next time."""
         before = self._header
         try:
             self._header = _header_of(await _load_kubeconfig(self._path, self._context))
         except (ValueError, OSError):
-            return False  # being written this very moment, or its plugin is out of order
+            return False  # the file is being written, or its plugin fails
         return self._header != before
 
 
 async def from_kubeconfig(path: Path, context: str | None = None) -> tuple[Endpoint, Credentials]:
-    """Everything kubectl would understand, except a server that is not to be verified."""
+    """Reads a kubeconfig as kubectl does, but refuses a server that is not to be verified."""
     settings = await _load_kubeconfig(path, context)
     if not settings.verify_ssl:
         raise KubeconfigRefused(f"{path}: insecure-skip-tls-verify is not supported; give the server's CA instead")
@@ -134,11 +134,12 @@ def from_pod(directory: Path = SERVICE_ACCOUNT) -> tuple[Endpoint, Credentials]:
     """The service account of the pod we run in."""
     library = load()
     settings = library.Configuration()
-    token, authority = directory / "token", directory / "ca.crt"
+    token = directory / "token"
+    authority = directory / "ca.crt"
     try:
         library.load_incluster_config(settings, token_filename=str(token), cert_filename=str(authority))
     except library.ConfigException as error:
-        raise KubeconfigRefused(f"not inside a pod with a service account: {error}") from error
+        raise KubeconfigRefused(f"this is not a pod with a service account; give a kubeconfig: {error}") from error
     endpoint = Endpoint(
         server=settings.host, tls=tls_context_from_files(str(authority)), proxy=environment_proxy(settings.host)
     )
@@ -153,10 +154,10 @@ def inline(
     key: bytes | None = None,
     server_name: str | None = None,
 ) -> Endpoint:
-    """An endpoint from PEM data in memory; nothing touches the disk."""
+    """An endpoint from PEM data in memory; nothing is written to disk."""
     server = checked_server(server, "kubeconfig")
     if server_name is not None and not _is_host(server_name):
-        raise KubeconfigRefused(f"tls-server-name is no name of a server: {server_name[:200]!r}")
+        raise KubeconfigRefused(f"tls-server-name is not a valid host name: {server_name[:200]!r}")
     try:
         context = _context(cadata=ca.decode("ascii") if ca else None)
     except (ValueError, ssl.SSLError) as error:
@@ -170,19 +171,20 @@ def inline(
 
 
 def checked_server(server: str, source: str) -> str:
-    """The server's address without a trailing slash, if it is one we would talk to."""
+    """The server's address without a trailing slash; `KubeconfigRefused` if it is not a plain https:// address."""
     if not _is_address(server):
         raise KubeconfigRefused(f"{source}: the server must be an https:// address, not {server[:200]!r}")
     return server.rstrip("/")
 
 
 def _is_address(server: str) -> bool:
-    """Also for the HTTP client, which would come up with errors of its own later."""
+    """Whether this is an https:// address that the HTTP client accepts too."""
     try:
-        parts, port = urlsplit(server), URL(server, encoded=True).port
-        return parts.scheme == "https" and bool(port) and _is_host(parts.hostname or "") and _is_bare(parts)
+        parts = urlsplit(server)
+        has_port = bool(URL(server, encoded=True).port)
     except ValueError:
         return False
+    return parts.scheme == "https" and has_port and _is_host(parts.hostname or "") and _is_bare(parts)
 
 
 def _is_bare(parts: SplitResult) -> bool:
@@ -190,7 +192,7 @@ def _is_bare(parts: SplitResult) -> bool:
 
 
 def _is_host(name: str) -> bool:
-    """Whether a server can have that name; TLS takes no other."""
+    """Whether this is a host name that TLS accepts."""
     try:
         return bool(name.encode("idna")) and not name.startswith(".")
     except UnicodeError:
@@ -198,7 +200,7 @@ def _is_host(name: str) -> bool:
 
 
 def tls_context_from_files(ca: str | None = None, cert: str | None = None, key: str | None = None) -> ssl.SSLContext:
-    """A verifying context from files."""
+    """A TLS context that verifies the server, from files."""
     context = _context(cafile=ca)
     if cert:
         context.load_cert_chain(cert, key)
@@ -206,7 +208,7 @@ def tls_context_from_files(ca: str | None = None, cert: str | None = None, key: 
 
 
 def environment_proxy(server: str) -> str | None:
-    """The proxy that HTTPS_PROXY and NO_PROXY ask for; looked up once rather than for each request."""
+    """The proxy that HTTPS_PROXY and NO_PROXY define; looked up once instead of for each request."""
     host = urlsplit(server).hostname or ""
     return None if proxy_bypass(host) else getproxies().get("https")
 
@@ -214,13 +216,13 @@ def environment_proxy(server: str) -> str | None:
 def _context(*, cafile: str | None = None, cadata: str | None = None) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=cafile, cadata=cadata)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 also wants key identifiers in every certificate, which many clusters' CAs leave out.
+    # Python 3.13 requires key identifiers in every certificate, which the CAs of many clusters leave out.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
 def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    # The ssl module reads key pairs from files only; this one exists in memory alone.
+    # The ssl module reads key pairs from files only; this file exists in memory only.
     descriptor = os.memfd_create("client-certificate")
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:
@@ -243,22 +245,24 @@ async def _load_kubeconfig(path: Path, context: str | None) -> Any:
         )
     except library.ConfigException as error:
         raise KubeconfigRefused(f"{path}: {error}") from error
-    except (yaml.YAMLError, TypeError) as error:  # what the library makes of an empty file, such as one being written
-        raise KubeconfigRefused(f"{path}: not a kubeconfig") from error
+    except (yaml.YAMLError, TypeError) as error:  # the library's errors for an empty file, such as one being written
+        raise KubeconfigRefused(f"{path}: the file is not a kubeconfig") from error
     return settings
 
 
 def _files(path: Path) -> list[Path]:
-    """One file, or several as $KUBECONFIG may list them; those of a list that are not there do not count."""
-    listed = [path] if path.exists() else [Path(each) for each in str(path).split(os.pathsep) if each]
+    """One file, or several as $KUBECONFIG may list them; missing files of a list are ignored."""
+    listed = [path]
+    if not path.exists():
+        listed = [Path(each) for each in str(path).split(os.pathsep) if each]
     there = [each for each in listed if each.exists()]
     if not there or not all(os.access(each, os.R_OK) for each in there):
-        raise KubeconfigRefused(f"{path}: no such kubeconfig file, or we may not read it")
+        raise KubeconfigRefused(f"{path}: no such kubeconfig file, or it cannot be read")
     return there
 
 
 def _current_context(files: list[Path]) -> str | None:
-    """That of the first file that names one, as kubectl has it; the library would take the last."""
+    """The current context of the first file that names one, as in kubectl; the library would take the last."""
     if len(files) == 1:
         return None
     read = (yaml.safe_load(each.read_text(encoding="utf-8")) for each in files)
@@ -266,7 +270,7 @@ def _current_context(files: list[Path]) -> str | None:
 
 
 def context_namespace(path: Path, context: str | None = None) -> str | None:
-    """The namespace that a kubeconfig's context names, the current one unless another is given."""
+    """The namespace of a kubeconfig's context; of the current one unless another is given."""
     entries: list[Any] = []
     for each in _files(path):
         read = yaml.safe_load(each.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""From bytes on the wire to plain dicts; called by the client only.
+"""Decodes the bytes of answers and watch events to plain dicts; called by the client only.
 
-One object that cannot be decoded costs neither its watch nor its list: what is nested too deep is cut off, and an
-object that is too large is named without its contents.
+An object that cannot be decoded breaks neither its watch nor its list: what is nested too deep is cut off, and of an
+object that is too large only the identity is read.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ Answer = TypeVar("Answer")
 LINE_BYTES: Final = 16 * 1024 * 1024
 """etcd stores no object larger than 1.5 MB by default; as JSON it can be several times as long."""
 ENDLESS: Final = 16
-"""A line so many times as long as is kept has no end: the server is up to no good."""
+"""A line this many times longer than the limit is treated as endless: the server is broken or hostile."""
 LEVELS: Final = 400
-"""Fewer than orjson decodes (1,024), more than it encodes (254), so that the cache notices what is too deep to keep."""
-_SCANNED_AT_ONCE: Final = 16 * 1024
+"""Less than orjson decodes (1,024), more than it encodes (254): the cache notices objects that are too deep to keep."""
+_SCANNED_IN_LOOP_BYTES: Final = 16 * 1024
 _NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
 _OF_EVENT: Final = ("object", "metadata")
 _OF_ITEM: Final = ("items", "", "metadata")
@@ -34,25 +34,26 @@ class WatchEvent(NamedTuple):
     type: str
     object: Object
     too_large: str = ""
-    """Why the object is nothing but what could be found of its identity; empty if it is whole."""
+    """Why the object has no more than its identity; empty if it is complete."""
 
 
 class Line(NamedTuple):
-    """A line of a watch; `text` is only its beginning if it is longer than is kept."""
+    """A line of a watch; `text` is only its beginning if the line is longer than the limit."""
 
     text: bytes
     whole: bool = True
 
 
 async def lines(chunks: AsyncIterator[bytes], most: int = LINE_BYTES) -> AsyncIterator[Line]:
-    """The lines of a stream, however its chunks were cut; `most` bytes of each are kept."""
-    parts: list[bytes] = []  # of a line whose end has not come yet
+    """The lines of a stream, however it is split into chunks; at most `most` bytes of each are kept."""
+    parts: list[bytes] = []  # of a line that is not complete yet
     size = 0
     async for chunk in chunks:
         *ended, rest = chunk.split(b"\n")
         for last in ended:
             yield _line([*parts, last], size + len(last), most)
-            parts, size = [], 0
+            parts = []
+            size = 0
         if rest and size <= most:
             parts.append(rest)
         size += len(rest)
@@ -70,9 +71,10 @@ async def event(line: Line, what: str, values: int | None = None) -> WatchEvent:
     if not line.whole or too_many(line.text, values):
         return await _scanned(_named_event, line.text)
     change = await decoded(line.text)
-    kind, found = change.get("type"), change.get("object")
+    kind = change.get("type")
+    found = change.get("object")
     if not isinstance(kind, str) or not isinstance(found, dict):
-        raise Unavailable(f"{what}: the server sent something that is no event")
+        raise Unavailable(f"{what}: the server sent something that is not a watch event")
     if kind == "ERROR":
         raise from_status(found, what=what)
     return WatchEvent(kind, found)
@@ -90,18 +92,18 @@ async def decoded(body: bytes) -> Object:
 
 
 async def named_item(body: bytes) -> Object:
-    """A list of one item that is too large to be decoded: the list's own metadata, and the item's identity."""
+    """A list of one item that is too large to decode: the metadata of the list, and the identity of the item."""
     return await _scanned(_named_item, body)
 
 
 def too_many(text: bytes, values: int | None) -> bool:
-    """Whether a text holds more values than anybody means; each but the first of its kin follows a comma."""
+    """Whether a text has more values than allowed, by counting commas; every further value follows one."""
     return values is not None and text.count(b",") > values
 
 
 async def _scanned(scanner: Callable[[bytes], Answer], text: bytes) -> Answer:
-    """A scan of megabytes takes long enough to be noticed by others, so it is done beside the loop."""
-    return scanner(text) if len(text) < _SCANNED_AT_ONCE else await asyncio.to_thread(scanner, text)
+    """Scans large texts in a thread: a scan of megabytes would block the event loop for too long."""
+    return scanner(text) if len(text) < _SCANNED_IN_LOOP_BYTES else await asyncio.to_thread(scanner, text)
 
 
 def _cut(body: bytes) -> Any:

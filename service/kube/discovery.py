@@ -1,6 +1,6 @@
-"""Finds out what an API server serves: the plural of a kind, its scope, and which Cluster API contract there is.
+"""Discovers what an API server serves: the plural of a kind, its scope, and the Cluster API contract.
 
-Answers are remembered until a CustomResourceDefinition changes. That a kind is missing is an ordinary answer.
+Answers are cached until a CustomResourceDefinition changes. A missing kind is an ordinary answer, not an error.
 """
 
 import asyncio
@@ -17,25 +17,25 @@ from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import Resource
 
 CONTRACTS = ("v1beta2", "v1beta1")
-# How long "there is no such kind" is believed without asking again.
-BELIEVE_SECONDS = 5.0
-# A CustomResourceDefinition takes a moment from stored to served, and from deleted to gone: what was said within a
-# while of a change is asked again.
+# How long a missing kind is cached.
+MISSING_SECONDS = 5.0
+# It takes a moment until the server serves a new CustomResourceDefinition, or no longer serves a deleted one. Answers
+# that the server gave this soon after a change are cached only briefly.
 SETTLING_SECONDS = 15.0
-BELIEVE_WHILE_SETTLING_SECONDS = 0.2
-MOST_REMEMBERED = 256
-"""Tenants choose the versions that we ask about, and nearly all of those they could choose are not served."""
+SETTLING_CACHE_SECONDS = 0.2
+MAX_CACHED = 256
+"""Limits the cache: tenants choose the versions that are looked up, and almost any text is a version not served."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapiResources:
-    """The Cluster API contract in force and the kinds that we use of it."""
+    """The Cluster API contract in use, and the kinds that the controller uses of it."""
 
     version: str
     clusters: Resource
     machines: Resource
     drain_rules: Resource | None = None
-    """Cluster API has them from 1.9 on."""
+    """Since Cluster API 1.9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +56,25 @@ class Discovery:
         self._monotonic = monotonic
         self._contracts = (contract,) if contract else CONTRACTS
         self._tables: dict[str, _Table] = {}
-        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._changed_at: dict[str, float] = {}
         self._listeners: list[Callable[[str], None]] = []
 
     async def resolve(self, api_version: str, kind: str) -> Resource | None:
         """The resource behind `apiVersion` and `kind`, or None if the server has no such kind now."""
-        table, asking = self._tables.get(api_version), self._asking[api_version]
-        if table is not None and kind in table.kinds and asking.locked():
-            return table.kinds[kind]  # somebody makes sure of it already: that need not hold up everybody
-        async with asking:  # of a thousand who ask at once, one asks the server
+        table = self._tables.get(api_version)
+        lock = self._locks[api_version]
+        if table is not None and kind in table.kinds and lock.locked():
+            return table.kinds[kind]  # another caller refreshes it already: this one need not wait
+        async with lock:  # of a thousand callers at once, one asks the server
             table = self._tables.get(api_version)
-            if table is None or not self._believable(api_version, table, kind):
+            if table is None or not self._is_fresh(api_version, table, kind):
                 table = await self._ask(api_version)
-                self._remember(api_version, table)
+                self._cache(api_version, table)
             return table.kinds.get(kind)
 
     async def served(self, group: str, kind: str) -> Resource | None:
-        """The resource behind a kind in whatever version the server prefers, or None if it has no such kind now."""
+        """The resource behind a kind in the version that the server prefers, or None if it has no such kind now."""
         for version in await self._versions(group):
             resource = await self.resolve(f"{group}/{version}", kind)
             if resource is not None:
@@ -88,10 +89,10 @@ class Discovery:
     async def capi(self) -> CapiResources | None:
         """The newest Cluster API contract whose kinds are served, or None while Cluster API is not installed.
 
-        During an upgrade definitions come one by one: a version may be there before the kinds that we need of it.
+        During an upgrade the definitions appear one by one: a version may be served before all its kinds are.
         """
         served = await self._versions(CAPI_GROUP)
-        # The newest is asked about last: during an installation the older must not win by a moment.
+        # Looks up the newest last: during an installation an older contract must not win by a moment.
         found = [await self._contract(version) for version in reversed(self._contracts) if version in served]
         return next((capi for capi in reversed(found) if capi is not None), None)
 
@@ -99,14 +100,16 @@ class Discovery:
         machines = await self.resolve(f"{CAPI_GROUP}/{version}", "Machine")
         clusters = await self.resolve(f"{CAPI_GROUP}/{version}", "Cluster")
         drain_rules = await self.resolve(f"{CAPI_GROUP}/{version}", "MachineDrainRule")
-        return CapiResources(version, clusters, machines, drain_rules) if machines and clusters else None
+        if machines is None or clusters is None:
+            return None
+        return CapiResources(version, clusters, machines, drain_rules)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """From now on `listener` is told the group of every CustomResourceDefinition that changes."""
+        """Calls `listener` with the group of every CustomResourceDefinition that changes, from now on."""
         self._listeners.append(listener)
 
     def crd_changed(self, name: str) -> None:
-        """A CustomResourceDefinition (`machines.cluster.x-k8s.io`) came, changed or went: ask again about its group."""
+        """Drops the cached answers about the group of a CustomResourceDefinition (`machines.cluster.x-k8s.io`)."""
         group = name.partition(".")[2]
         self.forget(group)
         self._changed_at[group] = self._monotonic()
@@ -114,24 +117,25 @@ class Discovery:
             listener(group)
 
     def forget(self, group: str) -> None:
-        """Asks the server again next time; also the right thing after a 404 for a whole kind."""
+        """Drops the cached answers about a group; call it also after a 404 for a whole kind."""
         for api_version in [key for key in self._tables if key.partition("/")[0] == group]:
             del self._tables[api_version]
 
-    def _remember(self, api_version: str, table: _Table) -> None:
-        if len(self._tables) >= MOST_REMEMBERED:
+    def _cache(self, api_version: str, table: _Table) -> None:
+        if len(self._tables) >= MAX_CACHED:
             self._tables = {name: known for name, known in self._tables.items() if known.kinds}
-            for name in [name for name, lock in self._asking.items() if name not in self._tables and not lock.locked()]:
-                del self._asking[name]
+            for name in [name for name, lock in self._locks.items() if name not in self._tables and not lock.locked()]:
+                del self._locks[name]
         self._tables[api_version] = table
 
-    def _believable(self, api_version: str, table: _Table, kind: str) -> bool:
-        age, known = self._monotonic() - table.asked_at, kind in table.kinds
+    def _is_fresh(self, api_version: str, table: _Table, kind: str) -> bool:
+        age = self._monotonic() - table.asked_at
+        known = kind in table.kinds
         since = table.asked_at - self._changed_at.get(api_version.partition("/")[0], -inf)
         if since < SETTLING_SECONDS:
-            # What is missing may come at any moment; what is there is made sure of after twice as long each time.
-            return age < max(BELIEVE_WHILE_SETTLING_SECONDS, since if known else 0.0)
-        return known or age < BELIEVE_SECONDS
+            # A missing kind may appear at any moment; a known one is checked again after twice as long each time.
+            return age < max(SETTLING_CACHE_SECONDS, since if known else 0.0)
+        return known or age < MISSING_SECONDS
 
     async def _versions(self, group: str) -> list[str]:
         """The versions of a group, the preferred one first."""
@@ -155,15 +159,15 @@ class Discovery:
     async def _check_consistent(self, group: str, version: str) -> None:
         """`Unavailable` if the server lists a version that it does not know when asked about it.
 
-        So it is for a moment after its start, when the definitions are read but not all served yet. To take that for
-        "no such kind" would be to say that everything of it is gone.
+        This happens for a moment after the server starts, when it has read the definitions but does not serve all of
+        them yet. Without this check, all objects of the kind would seem to be deleted.
         """
         if group and version in await self._versions(group):
             raise Unavailable(f"{group}/{version} is listed, but not served yet")
 
 
 def _own(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    # Subresources are listed too, as `machines/status`, some under a kind of another group.
+    # The list also has subresources, such as `machines/status`, some with a kind of another group.
     return [entry for entry in answer.get("resources") or () if "/" not in entry["name"]]
 
 

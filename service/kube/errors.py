@@ -1,21 +1,21 @@
-"""What can go wrong between us and an API server; the class says what to do next.
+"""Errors of requests to an API server; the class says what to do next.
 
 KubeError
-├── Unavailable          try later (no connection, time-out, 5xx); a write may have happened all the same
+├── Unavailable          try later (no connection, timeout, 5xx); a write may have been applied all the same
 │   ├── Untrusted        the server's certificate is not signed by the CA we were given: read credentials again
-│   ├── TooLarge         the answer is larger than is taken in: ask for less
-│   ├── Unreadable       the server sent something that is not what it should be: leave it out
+│   ├── TooLarge         the answer exceeds a limit: request less
+│   ├── Unreadable       the server sent something that is not a valid object: skip it
 │   ├── TooManyRequests  429: try after `retry_after`
-│   └── Blocked          429 to an eviction: a disruption budget says no for now; the message names it
-├── Conflict             look again: the object changed (409), or another has its name (422 to its uid)
-├── AlreadyExists        look again: someone, perhaps we, created it (409)
-├── NotFound             look again: it is gone (404); `missing_kind` if the server does not know such objects
+│   └── Blocked          429 to an eviction: a PodDisruptionBudget does not allow it now; the message names it
+├── Conflict             read again: the object changed (409), or another has its name (422 to its uid)
+├── AlreadyExists        read again: the object exists, perhaps from our own earlier try (409)
+├── NotFound             read again: it does not exist (404); `missing_kind` if the server does not serve the kind
 ├── Expired              list again: the resourceVersion is too old (410)
 ├── Unauthorized         our credentials were refused, even after reading them again (401)
-└── Rejected             a human must act (400 and other 4xx)
-    ├── Forbidden        a permission is missing, or the namespace goes (403)
-    │   └── QuotaExceeded  a ResourceQuota says no (403)
-    ├── Denied           an admission webhook or policy says no (any 4xx but 409, 422 and 429)
+└── Rejected             a user must act (400 and other 4xx)
+    ├── Forbidden        a permission is missing, or the namespace is being deleted (403)
+    │   └── QuotaExceeded  a ResourceQuota refuses it (403)
+    ├── Denied           an admission webhook or policy refuses it (any 4xx but 409, 422 and 429)
     └── Invalid          the object breaks its schema (422); `causes` says where
 """
 
@@ -29,14 +29,14 @@ import orjson
 from crds.text import one_line
 
 MESSAGE_LIMIT = 1024
-LONGEST_PAUSE = 60.0
-"""However long a server asks us to stay away: a load balancer may name an hour and be back in a minute."""
+MAX_RETRY_AFTER = 60.0
+"""The limit for Retry-After: a load balancer may name an hour and be back in a minute."""
 NAMESPACE_TERMINATING = "NamespaceTerminating"
-"""The cause that an API server gives when it refuses to create something in a namespace that is being deleted."""
-_CAUSES_LIMIT = 16
+"""The cause that an API server gives when it refuses to create an object in a namespace that is being deleted."""
+_MAX_CAUSES = 16
 _NOT_READY = "not yet ready to handle request"
 _SUBJECT = r'[a-z0-9./-]+ (?:"[^"]*" )?is forbidden: '
-"""How the API server begins a 403 of its own: with the resource and, where there is one, the object's name."""
+"""How the API server begins its own 403 messages: with the resource and, if there is one, the object's name."""
 _DENIED = re.compile(rf"admission webhook \"[^\"]*\" denied the request|{_SUBJECT}ValidatingAdmissionPolicy '")
 _QUOTA = re.compile(rf"{_SUBJECT}exceeded quota: ")
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -52,7 +52,7 @@ class StatusCause:
 
 
 class KubeError(Exception):
-    """A request failed; `reason` and `causes` are the API server's own words."""
+    """A request failed; `reason` and `causes` come from the API server."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class KubeError(Exception):
 
     @property
     def namespace_terminating(self) -> bool:
-        """Whether nothing can be created as the namespace is being deleted."""
+        """Whether the object cannot be created because its namespace is being deleted."""
         return any(cause.reason == NAMESPACE_TERMINATING for cause in self.causes)
 
 
@@ -85,35 +85,35 @@ class Unavailable(KubeError):
 
 
 class Disconnected(Unavailable):
-    """No answer: the server, or something before it, closed the connection. An idle one, most of the time."""
+    """No answer: the server or a proxy closed the connection, most often because it was idle."""
 
 
 class Untrusted(Unavailable):
-    """The server could not prove who it is."""
+    """The certificate of the server is not signed by the given CA."""
 
 
 class TooLarge(Unavailable):
-    """The answer has more bytes or values than are taken in at once."""
+    """The answer has more bytes or values than allowed."""
 
 
 class Unreadable(Unavailable):
-    """An object lacks what every object has, or has it in another shape."""
+    """An object lacks a field that every object has, or the field is malformed."""
 
 
 class TooManyRequests(Unavailable):
-    """The server asks for patience, `retry_after` seconds if it says how long."""
+    """The server limits requests; try after `retry_after` seconds if it gives them."""
 
 
 class Blocked(Unavailable):
-    """A disruption budget does not allow this eviction now."""
+    """A PodDisruptionBudget does not allow this eviction now."""
 
 
 class Conflict(KubeError):
-    """The object is not what we believed: read it again."""
+    """The object differs from the version that the request names: read it again."""
 
 
 class AlreadyExists(KubeError):
-    """An object of that name is there: read it."""
+    """An object of that name exists: read it."""
 
 
 class NotFound(KubeError):
@@ -123,7 +123,7 @@ class NotFound(KubeError):
 
 
 class Expired(KubeError):
-    """The resourceVersion is older than what the server remembers."""
+    """The resourceVersion is older than the history of the server."""
 
 
 class Unauthorized(KubeError):
@@ -131,7 +131,7 @@ class Unauthorized(KubeError):
 
 
 class Rejected(KubeError):
-    """The same request will fail again until somebody changes something."""
+    """The same request fails again until a user changes something."""
 
 
 class Forbidden(Rejected):
@@ -139,7 +139,7 @@ class Forbidden(Rejected):
 
 
 class QuotaExceeded(Forbidden):
-    """A ResourceQuota is used up."""
+    """A ResourceQuota is exhausted."""
 
 
 class Denied(Rejected):
@@ -163,32 +163,33 @@ def from_response(status: int, body: bytes, *, retry_after: str | None, what: st
 def from_status(answer: dict[str, Any], *, what: str, retry_after: float | None = None) -> KubeError:
     """The error that a `Status` object describes, from an answer or from inside a watch.
 
-    It may come from a workload cluster, which is somebody else's: whatever is in it, it becomes an error of ours.
+    It may come from a workload cluster and contain anything; the result is always a `KubeError`.
     """
     details = _mapping(answer.get("details"))
-    code = _said(_whole(answer.get("code")), answer)
+    code = _effective_code(_whole(answer.get("code")), answer)
     reason = str(answer.get("reason") or "")
-    causes = tuple(_cause(_mapping(raw)) for raw in _listed(details.get("causes"))[:_CAUSES_LIMIT])
+    causes = tuple(_cause(_mapping(raw)) for raw in _listed(details.get("causes"))[:_MAX_CAUSES])
     kind = _refusal(code, str(answer.get("message"))) or _class_for(code, reason, causes)
     error = kind(
         _sentence(what, code, answer, causes),
         status=code,
         reason=reason,
         causes=causes,
-        retry_after=retry_after if retry_after is not None else _seconds(details.get("retryAfterSeconds")),
+        retry_after=_seconds(details.get("retryAfterSeconds")) if retry_after is None else retry_after,
     )
     if isinstance(error, NotFound):
         error.missing_kind = not details.get("name")
     return error
 
 
-def _said(code: int, answer: dict[str, Any]) -> int:
-    """Admission that has not read its configuration yet, after a start of the API server, calls that forbidden."""
-    return 503 if code == 403 and _NOT_READY in str(answer.get("message")) else code
+def _effective_code(code: int, answer: dict[str, Any]) -> int:
+    """503 instead of the 403 that a starting API server sends while it has not read its admission configuration."""
+    starting = code == 403 and _NOT_READY in str(answer.get("message"))
+    return 503 if starting else code
 
 
 def _refusal(code: int, message: str) -> type[KubeError] | None:
-    """Tells by the API server's words who refused: permissions answer 403, and so do quotas, webhooks and policies."""
+    """Finds out from the message what refused a request: RBAC, quotas, webhooks and policies may all answer 403."""
     if code == 403 and _QUOTA.match(message):
         return QuotaExceeded
     if 400 <= code < 500 and code not in _NOT_A_REFUSAL and _DENIED.match(message):
@@ -197,7 +198,7 @@ def _refusal(code: int, message: str) -> type[KubeError] | None:
 
 
 _NOT_A_REFUSAL = frozenset({409, 422, 429})
-"""Whoever answers so: look again, mend the object, try later."""
+"""These codes mean: read again, correct the object, try later, whatever component sent them."""
 
 
 def _class_for(code: int, reason: str, causes: tuple[StatusCause, ...]) -> type[KubeError]:
@@ -206,7 +207,7 @@ def _class_for(code: int, reason: str, causes: tuple[StatusCause, ...]) -> type[
     if code == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
     if code == 422 and any(cause.field == "metadata.uid" for cause in causes):
-        return Conflict  # a patch for another object of that name
+        return Conflict  # the patch names the uid of another object of that name
     if code >= 500 or code < 400:
         return Unavailable
     return _BY_CODE.get(code, Rejected)
@@ -224,7 +225,7 @@ _BY_CODE: dict[int, type[KubeError]] = {
 
 def _sentence(what: str, code: int, answer: dict[str, Any], causes: tuple[StatusCause, ...]) -> str:
     message = str(answer.get("message") or answer.get("reason") or "no explanation")
-    # The server's message for a blocked eviction is generic; its cause names the budget.
+    # The message for a blocked eviction is generic; its cause names the budget.
     extra = [cause.message for cause in causes if cause.message and cause.message not in message]
     return f"{what}: {'; '.join([message, *extra])} ({code})"
 
@@ -244,8 +245,8 @@ def _parse(status: int, body: bytes) -> dict[str, Any]:
         answer = None
     if isinstance(answer, dict) and answer.get("kind") == "Status":
         return answer | {"code": status}
-    # Not from the API server proper: a proxy, or a path it does not know. The body is not quoted: a kubeconfig may
-    # point us at any server, and what that says is not for everybody who can read our messages.
+    # Not a Status: from a proxy, or for a path that the server does not know. The body is not quoted, as a kubeconfig
+    # may point to any server, and the readers of our messages may not be allowed to read its answers.
     return {"code": status, "message": _PHRASES.get(status, "not an answer of an API server")}
 
 
@@ -254,7 +255,7 @@ def _seconds(value: Any) -> float | None:
         asked = float(value or 0)
     except (TypeError, ValueError):
         return None  # an HTTP date: API servers send seconds
-    return min(asked, LONGEST_PAUSE) if asked > 0 else None
+    return min(asked, MAX_RETRY_AFTER) if asked > 0 else None
 
 
 def _mapping(value: Any) -> dict[str, Any]:

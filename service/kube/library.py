@@ -1,7 +1,7 @@
-"""The few parts of kubernetes_asyncio that we use, without the thousand modules that we do not.
+"""Imports the few parts of kubernetes_asyncio that the client uses, without its thousand other modules.
 
-Importing the package loads every model and API class it has generated: two seconds and 70 MB that a process which
-speaks plain JSON pays for nothing. Only reading kubeconfigs and signing in is wanted here.
+Importing the whole package loads every generated model and API class: two seconds and 70 MB for nothing, as the client
+works with plain JSON. It only needs the code that reads kubeconfigs and authenticates.
 """
 
 import importlib
@@ -11,12 +11,12 @@ import types
 from typing import Any, NamedTuple
 
 _PACKAGE = "kubernetes_asyncio"
-# Packages whose __init__ pulls in the generated code; their other modules import fine by themselves.
-_HOLLOW = (_PACKAGE, f"{_PACKAGE}.client", f"{_PACKAGE}.client.models")
+# Packages whose __init__ imports the generated code; their other modules can be imported without it.
+_STUBBED = (_PACKAGE, f"{_PACKAGE}.client", f"{_PACKAGE}.client.models")
 
 
 class Library(NamedTuple):
-    """What we borrow: a settings object and the two loaders that fill it."""
+    """What the client uses of the package: a settings object and the two loaders that fill it."""
 
     Configuration: Any
     ConfigException: Any
@@ -25,19 +25,19 @@ class Library(NamedTuple):
 
 
 def load() -> Library:
-    """Imports the borrowed parts.
+    """Imports the parts that are used.
 
-    Whoever else imports the package in this process gets it whole: the hollow stand-ins leave with us.
+    A later import of the package in this process gets all of it: the stubs are removed from `sys.modules` at the end.
     """
     if _PACKAGE in sys.modules:
-        return _borrow()
+        return _import_parts()
     try:
         return _load_lean()
-    except (ImportError, AttributeError):  # a release with another layout: dearer, but it works
-        return _borrow()
+    except (ImportError, AttributeError):  # a release with another layout: costs more, but works
+        return _import_parts()
 
 
-def _borrow() -> Library:
+def _import_parts() -> Library:
     config = importlib.import_module(f"{_PACKAGE}.config")
     return Library(
         Configuration=importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration,
@@ -49,18 +49,18 @@ def _borrow() -> Library:
 
 def _load_lean() -> Library:
     try:
-        for name in _HOLLOW:
-            sys.modules[name] = _hollow(name)
+        for name in _STUBBED:
+            sys.modules[name] = _stub(name)
         client: Any = sys.modules[f"{_PACKAGE}.client"]
         client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration
         client.ApiClient = importlib.import_module(f"{_PACKAGE}.client.api_client").ApiClient
-        return _borrow()
+        return _import_parts()
     finally:
         for name in [name for name in sys.modules if name.split(".")[0] == _PACKAGE]:
             del sys.modules[name]
 
 
-def _hollow(name: str) -> types.ModuleType:
+def _stub(name: str) -> types.ModuleType:
     spec = importlib.machinery.PathFinder.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"{_PACKAGE} is not installed")

@@ -1,7 +1,7 @@
-"""How fast a server may talk: watches and lists let others have their turn, and a cluster that floods us waits.
+"""How fast events are processed: watches and lists yield to other tasks, and a cluster that sends too much waits.
 
-What is not read stays with the server, which slows down or ends the watch; either way it is resumed, and nothing of it
-is lost. The management cluster is never slowed down: it only takes turns.
+Unread events stay with the server, which slows down or ends the watch; either way the watch resumes and loses nothing.
+The management cluster is never slowed down: its watches only yield.
 """
 
 import asyncio
@@ -10,38 +10,38 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 TURN_SECONDS: Final = 0.001
-"""How long one watch goes on while others want the loop."""
+"""How long one watch may use the event loop before it yields."""
 BYTES_PER_UNIT: Final = 16 * 1024
 VALUES_PER_UNIT: Final = 512
-"""An event costs one unit and more if it is large: so many bytes or values take about as long as an event itself."""
+"""An event costs one unit, and one more for each so many bytes or values, which take about as long to process."""
 UNITS_PER_SECOND: Final = 500.0
-"""Of one cluster. 5,000 Nodes that each change once in ten seconds are fewer."""
+"""The limit of one cluster. 5,000 Nodes that each change once in ten seconds need less."""
 BURST_UNITS: Final = 2_000.0
 ALL_UNITS_PER_SECOND: Final = 2_000.0
-"""Of all clusters that go beyond their own share, together."""
+"""The limit of all clusters together that exceed their share."""
 
 
 def units(text: bytes) -> float:
-    """What it costs to take in an event."""
+    """The cost of processing an event."""
     return 1.0 + len(text) / BYTES_PER_UNIT + text.count(b",") / VALUES_PER_UNIT
 
 
 class Pace:
-    """Without limit: only lets others have their turn."""
+    """No limit: only yields to other tasks."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._turn_since = monotonic()
 
-    async def spent(self, cost: float) -> None:  # noqa: ARG002 - for those that limit
-        """Called after each piece of work; returns when the next may begin."""
+    async def spent(self, cost: float) -> None:  # noqa: ARG002 - subclasses use it
+        """Call after each piece of work; returns when the next may begin."""
         if self._monotonic() - self._turn_since >= TURN_SECONDS:
             await asyncio.sleep(0)
             self._turn_since = self._monotonic()
 
 
 class WatchThrottle:
-    """What all clusters that talk too much share."""
+    """The limit that all clusters which exceed their share have in common."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class WatchThrottle:
         self.monotonic = monotonic
         self.sleep = sleep
         self.waiting = 0
-        """How many connections wait because they went beyond their share."""
+        """How many connections wait because they exceeded their share."""
 
     @property
     def units_per_second(self) -> float:
-        """What one cluster may spend now."""
+        """The units that one cluster may use now."""
         return min(UNITS_PER_SECOND, ALL_UNITS_PER_SECOND / max(1, self.waiting))
 
 
 class Limited(Pace):
-    """One cluster's share: a token bucket that all its watches and lists take from."""
+    """The share of one cluster: a token bucket for all its watches and lists."""
 
     def __init__(self, throttle: WatchThrottle) -> None:
         super().__init__(throttle.monotonic)
@@ -70,7 +70,7 @@ class Limited(Pace):
         self._filled_at = throttle.monotonic()
 
     async def spent(self, cost: float) -> None:
-        """Called after each piece of work; returns when the next may begin."""
+        """Call after each piece of work; returns when the next may begin."""
         self._fill()
         self._left -= cost
         if self._left >= 0:

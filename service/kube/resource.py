@@ -1,4 +1,4 @@
-"""Which kind of object a request is about, and the path that leads to it."""
+"""The kinds of objects in requests, and their URL paths."""
 
 import re
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Resource:
     _root: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Composes the fixed part of the path once: it is needed for every request."""
+        """Builds the constant part of the path once, as every request needs it."""
         prefix = f"/apis/{self.group}" if self.group else "/api"
         object.__setattr__(self, "_root", f"{prefix}/{self.version}")
 
@@ -33,7 +33,7 @@ class Resource:
 
     @property
     def label(self) -> str:
-        """How people name it: `machines.cluster.x-k8s.io`."""
+        """The name that users know: `machines.cluster.x-k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def collection(self, namespace: str | None = None) -> str:
@@ -45,7 +45,7 @@ class Resource:
     def item(self, name: str, namespace: str | None = None, subresource: str | None = None) -> str:
         """Path of one object, or of a subresource of it."""
         if self.namespaced and namespace is None:
-            raise ValueError(f"{self.kind} {name!r} lives in a namespace; say which")
+            raise ValueError(f"{self.kind} {name!r} is namespaced; give its namespace")
         path = f"{self.collection(namespace)}/{path_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
 
@@ -55,7 +55,7 @@ class Resource:
 
 
 def path_segment(text: str) -> str:
-    """`text` as one segment of a URL path; a hostile name cannot reach another object."""
+    """`text` as one segment of a URL path, so that a hostile name cannot address another object."""
     if _PLAIN.fullmatch(text):
         return text
     if text in {"", ".", ".."}:

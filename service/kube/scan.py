@@ -1,6 +1,6 @@
-"""Reads what a decoder refuses: JSON nested too deep, cut off in the middle, or too large to be worth decoding.
+"""Reads JSON that a decoder refuses: nested too deep, truncated, or too large to be worth decoding.
 
-Works on bytes, without recursion. Slow beside a decoder, so `decode` scans large texts in a thread.
+Works on bytes, without recursion. Slower than a decoder, so `decode` scans large texts in a thread.
 """
 
 import re
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 def cut(text: bytes, levels: int) -> bytes:
-    """The same JSON with null in place of whatever is nested deeper than so many levels."""
+    """The same JSON with null in place of everything nested deeper than so many levels."""
     kept: list[bytes] = []
     start = depth = 0
     for token in _TOKEN.finditer(text):
@@ -33,11 +33,13 @@ def cut(text: bytes, levels: int) -> bytes:
             depth -= 1
             if depth == levels:
                 start = token.end()
-    return b"".join([*kept, text[start:]] if depth <= levels else kept)
+    if depth <= levels:
+        kept.append(text[start:])
+    return b"".join(kept)
 
 
 def texts(text: bytes, wanted: frozenset[Path]) -> dict[Path, str]:
-    """The strings at some paths of keys, as far as the text goes: it may end too soon."""
+    """The strings at the wanted paths of keys; the text may be truncated."""
     found: dict[Path, str] = {}
     for path, value in _strings(text, max(map(len, wanted))):
         if path in wanted and path not in found:
@@ -48,7 +50,7 @@ def texts(text: bytes, wanted: frozenset[Path]) -> dict[Path, str]:
 
 
 def _strings(text: bytes, deepest: int) -> Iterator[tuple[Path, str]]:
-    """Every string that is the value of a key, with the keys that lead there, down to a depth."""
+    """Every string that is the value of a key, with the path of keys to it, down to a depth."""
     keys = [""] * (deepest + 1)
     depth = 0
     for token in _TOKEN.finditer(text):

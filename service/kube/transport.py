@@ -1,6 +1,6 @@
-"""Carries requests to one API server over HTTPS and turns failures into our errors; used by the client alone.
+"""Sends requests to one API server over HTTPS and turns failures into our errors; used by the client only.
 
-Calls and watches have connections of their own, so that many watches never starve a call.
+Calls and watches have separate connection pools, so that many watches never block a call.
 """
 
 import asyncio
@@ -24,40 +24,40 @@ from service.kube.decode import LINE_BYTES
 from service.kube.errors import Disconnected, KubeError, TooLarge, Unauthorized, Unavailable, Untrusted, from_response
 
 _SKEW_EVERY = 10.0
-# Shorter than the patience of load balancers, so that it is us who close idle connections.
+# Shorter than the idle timeout of load balancers, so that our side closes idle connections.
 _KEEP_ALIVE = 30.0
-_LONGEST_EXPLANATION = 256 * 1024
+_MAX_ERROR_BYTES = 256 * 1024
 RETRY_PAUSES = (0.1, 0.4)
 """Seconds before the second and the third try of a request."""
-STUMBLED = frozenset({500, 502, 503, 504})
-NO_ANSWER = "no API server answered that the given CA vouches for"
-"""All that a message says of an address which a tenant chose: he shall not learn what is there."""
-STUMBLE_SECONDS = 1.0
-"""A server that stumbles says so at once."""
-NOT_REPEATED = frozenset({"create_eviction"})
-"""Asked again every few seconds anyway, and a pod with two budgets is answered with 500 for ever."""
+RETRIED_STATUSES = frozenset({500, 502, 503, 504})
+NO_ANSWER = "no API server with a certificate of the given CA answered"
+"""The whole message for an address that a tenant chose: it must not reveal what is there."""
+QUICK_FAILURE_SECONDS = 1.0
+"""Only a failure that took less than this is retried at once."""
+NOT_RETRIED = frozenset({"create_eviction"})
+"""A drain repeats evictions every few seconds anyway, and for a pod with two budgets the answer is always 500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long and how much we let one API server take."""
+    """Limits on time and memory for the requests to one API server."""
 
     calls: int = 64
     call_seconds: float = 30.0
     connect_seconds: float = 10.0
     body_bytes: int = 512 * 1024 * 1024
     page_bytes: int = 16 * 1024 * 1024
-    """Of one part of a list, decoded in a tenth of a second; where objects are large, fewer are asked for."""
+    """Of one page of a list, which takes a tenth of a second to decode; if objects are large, pages are smaller."""
     line_bytes: int = LINE_BYTES
-    """Of one event of a watch; of a longer one only the object's identity is taken in."""
+    """Of one watch event; of a longer one only the identity of the object is read."""
     values: int | None = None
-    """In one answer or event: three bytes of JSON can become a hundred in memory."""
+    """Values in one answer or event: three bytes of JSON can need a hundred bytes of memory."""
     unacknowledged_seconds: float = 4.0
-    """Less than lies between the moment a replica stops acting and the moment another may begin; see `LeaseTimes`."""
+    """Less than the time between one replica's last write and the next holder's first; see `LeaseTimes.in_flight`."""
 
 
 class Call(NamedTuple):
-    """What a metric wants to know about a finished request; `status` is 0 when there was no answer."""
+    """A finished request, for metrics; `status` is 0 if there was no answer."""
 
     verb: str
     resource: str
@@ -67,7 +67,7 @@ class Call(NamedTuple):
 
 @dataclass(slots=True)
 class Request:
-    """One request, as the client's verbs compose it."""
+    """One request, as the methods of the client build it."""
 
     verb: str
     method: str
@@ -76,16 +76,16 @@ class Request:
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     most_bytes: int | None = None
-    """Of the answer, if fewer are taken in than of any other."""
+    """A lower limit for the size of this answer."""
 
     @property
     def what(self) -> str:
-        """How an error names the request."""
+        """The request as errors name it."""
         return f"{self.verb} {self.path.partition('?')[0]}"
 
 
 class Transport:
-    """Sessions to one API server. Built anywhere; connects on first use, inside the running loop."""
+    """Sessions to one API server. Connects on first use, inside the running event loop."""
 
     def __init__(self, endpoint: Endpoint, credentials: Credentials, limits: Limits) -> None:
         self.endpoint = endpoint
@@ -100,29 +100,30 @@ class Transport:
         self._refreshing = asyncio.Lock()
 
     async def call(self, request: Request) -> bytes:
-        """Sends and returns the body of a good answer; asks again, a little later, where the server stumbled.
+        """Sends a request and returns the body of a 2xx answer; retries twice after a quick 5xx.
 
-        So a write may reach the server more than once; ours are all made to bear that. A failure that took long is
-        not repeated here: a webhook that hangs would hang again, and whoever called would wait for all of it.
+        So a write may reach the server more than once; all our writes are safe to repeat. A failure that took long is
+        not retried here: a webhook that hangs would hang again, and the caller would wait for all tries.
         """
         for pause in RETRY_PAUSES:
             started = time.perf_counter()
             try:
-                return await self._call_known(request)
+                return await self._call_authenticated(request)
             except Unavailable as error:
-                slow = time.perf_counter() - started > STUMBLE_SECONDS
-                if slow or error.status not in STUMBLED or request.verb in NOT_REPEATED:
+                slow = time.perf_counter() - started > QUICK_FAILURE_SECONDS
+                if slow or error.status not in RETRIED_STATUSES or request.verb in NOT_RETRIED:
                     raise
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - spreads load
-        return await self._call_known(request)
+        return await self._call_authenticated(request)
 
-    async def _call_known(self, request: Request) -> bytes:
-        """A refused token is read again and a connection that the server had closed is opened again, once."""
-        header, endpoint = self.credentials.authorization(), self.endpoint
+    async def _call_authenticated(self, request: Request) -> bytes:
+        """Retries once, after reading a refused token again or reopening a connection that the server closed."""
+        header = self.credentials.authorization()
+        endpoint = self.endpoint
         try:
             return await self._call_once(request, header)
         except Unauthorized:
-            if not await self._renewed(header, endpoint):
+            if not await self._refresh_credentials(header, endpoint):
                 raise
         except Disconnected:
             pass
@@ -130,35 +131,37 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request, *, idle_seconds: float) -> AsyncIterator[aiohttp.StreamReader]:
-        """Opens a long answer for reading; `idle_seconds` of silence end it with `Unavailable`."""
-        header, endpoint = self.credentials.authorization(), self.endpoint
+        """Opens a streamed answer; `idle_seconds` without data end it with `Unavailable`."""
+        header = self.credentials.authorization()
+        endpoint = self.endpoint
         try:
             response = await self._stream_once(request, header, idle_seconds)
         except Unauthorized:
-            if not await self._renewed(header, endpoint):
+            if not await self._refresh_credentials(header, endpoint):
                 raise
             response = await self._stream_once(request, self.credentials.authorization(), idle_seconds)
         try:
             with _translated(request.what, self.endpoint):
                 yield response.content
         finally:
-            _hang_up(response)
+            _abort(response)
 
     async def replace(self, endpoint: Endpoint, credentials: Credentials) -> None:
-        """Goes on with other credentials; other TLS settings also need new connections."""
+        """Replaces the credentials; another endpoint also closes all connections."""
         self.credentials = credentials
         if endpoint is not self.endpoint:
             self.endpoint = endpoint
             await self._drop_connections()
 
     async def close(self) -> None:
-        """Closes every connection for good; what is under way on them, or comes later, fails as `Unavailable`."""
+        """Closes all connections; running and later requests fail as `Unavailable`."""
         self._closed = True
         await self._drop_connections()
 
     async def _drop_connections(self) -> None:
-        sessions, self._sessions = list(self._sessions.values()), {}
-        # Whoever closes on its way out may be told once more to go: what is left would stay open.
+        sessions = list(self._sessions.values())
+        self._sessions = {}
+        # Shielded: a task that closes while it is cancelled may be cancelled again, and would leave sessions open.
         await asyncio.shield(asyncio.gather(*(session.close() for session in sessions)))
 
     async def _call_once(self, request: Request, header: str | None) -> bytes:
@@ -169,38 +172,38 @@ class Transport:
                 return await self._read(response, request.most_bytes or self.limits.body_bytes)
 
     async def _stream_once(self, request: Request, header: str | None, idle_seconds: float) -> aiohttp.ClientResponse:
-        patience = aiohttp.ClientTimeout(
-            connect=self.limits.call_seconds,  # for a proxy too, whose answer no other limit counts
+        timeout = aiohttp.ClientTimeout(
+            connect=self.limits.call_seconds,  # covers a proxy too, which no other limit does
             sock_connect=self.limits.connect_seconds,
             sock_read=idle_seconds,
         )
         with self._observed(request), _translated(request.what, self.endpoint):
-            response = await self._open("watch", request, header, patience)
+            response = await self._open("watch", request, header, timeout)
             if response.status >= 300:
                 raise await self._error(request, response)
             return response
 
     async def _open(
-        self, pool: str, request: Request, header: str | None, patience: aiohttp.ClientTimeout | None = None
+        self, pool: str, request: Request, header: str | None, timeouts: aiohttp.ClientTimeout | None = None
     ) -> aiohttp.ClientResponse:
         if self._closed:
-            # A call that outlives its client must not open connections that nobody will close.
+            # A call that outlives its client must not open connections that would never be closed.
             raise Disconnected(f"{request.what}: the client was closed")
         headers = request.headers if header is None else {**request.headers, "Authorization": header}
         session = self._sessions.get(pool) or self._connect(pool)
         if request.body is not None and self.guard is not None:
-            self.guard()  # before a connection is waited for; asked again before the bytes leave
+            self.guard()  # before waiting for a connection; called again right before the bytes are sent
         response = await session.request(
             request.method,
-            # The path is composed from quoted parts: parsing and quoting it again would cost more than the rest.
+            # The path is built from quoted parts: parsing and quoting it again would cost more than everything else.
             URL(self.endpoint.server + request.path, encoded=True),
             data=request.body,
             headers=headers,
-            timeout=patience or session.timeout,
+            timeout=timeouts or session.timeout,
             server_hostname=self.endpoint.server_name,
-            allow_redirects=False,  # a redirect could carry our token elsewhere
+            allow_redirects=False,  # a redirect could send our token to another server
         )
-        self._note_skew(response)
+        self._measure_skew(response)
         return response
 
     def _connect(self, pool: str) -> aiohttp.ClientSession:
@@ -209,12 +212,12 @@ class Transport:
                 limit=self.limits.calls if pool == "call" else 0,
                 ssl=self.endpoint.tls,
                 keepalive_timeout=_KEEP_ALIVE,
-                socket_factory=partial(impatient_socket, self.limits.unacknowledged_seconds),
+                socket_factory=partial(socket_with_timeout, self.limits.unacknowledged_seconds),
             ),
             proxy=self.endpoint.proxy,
             request_class=self._guarded(),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Compression costs the API server more than a cluster's own network does.
+            # No compression: it costs the API server more than it saves in a cluster's own network.
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "5spot"},
             timeout=aiohttp.ClientTimeout(total=self.limits.call_seconds, sock_connect=self.limits.connect_seconds),
         )
@@ -222,63 +225,65 @@ class Transport:
         return session
 
     def _guarded(self) -> type[aiohttp.ClientRequest]:
-        """Requests that ask the guard when they have a connection, right before they write to it."""
-        # A class lives until the next search for cycles, and with it would all that a closed connection held.
+        """A request class that calls the guard when it has a connection, right before it writes."""
+        # A weak reference: a class lives until the next garbage collection and would keep closed connections alive.
         owner = weakref.ref(self)
 
         class Guarded(aiohttp.ClientRequest):
             async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
                 try:
-                    _ask_guard(owner())
-                except Exception as refusal:  # noqa: BLE001 - whatever it is, whoever waits for the answer gets it
-                    # Whoever reads the answer then closes the connection; from Python 3.12 on nobody does so yet.
+                    _call_guard(owner())
+                except Exception as refusal:  # noqa: BLE001 - raised in the task that waits for the answer
+                    # The reader of the answer closes the connection; since Python 3.12 nothing else does.
                     conn.protocol.set_exception(refusal)
                     return
                 await super().write_bytes(writer, conn, content_length)
 
         return Guarded
 
-    async def _renewed(self, refused: str | None, endpoint: Endpoint) -> bool:
-        async with self._refreshing:  # of many calls refused at once, one reads the source
-            # Another endpoint has another client certificate, perhaps.
-            swapped = self.endpoint is not endpoint or self.credentials.authorization() != refused
-            return swapped or await self.credentials.refresh()
+    async def _refresh_credentials(self, refused: str | None, endpoint: Endpoint) -> bool:
+        async with self._refreshing:  # of many calls that are refused at once, one reads the source
+            # Another endpoint may have another client certificate.
+            replaced = self.endpoint is not endpoint or self.credentials.authorization() != refused
+            return replaced or await self.credentials.refresh()
 
     async def _error(self, request: Request, response: aiohttp.ClientResponse) -> KubeError:
         body = b""
         async for chunk in response.content.iter_any():
             body += chunk
-            if len(body) > _LONGEST_EXPLANATION:
+            if len(body) > _MAX_ERROR_BYTES:
                 response.close()
                 break
         return from_response(response.status, body, retry_after=response.headers.get("Retry-After"), what=request.what)
 
     async def _read(self, response: aiohttp.ClientResponse, most: int) -> bytes:
-        chunks, size = [], 0
+        chunks: list[bytes] = []
+        size = 0
         async for chunk in response.content.iter_any():
             chunks.append(chunk)
             size += len(chunk)
             if size > most:
                 response.close()
-                raise TooLarge(f"the answer is longer than {most} bytes", status=response.status)
+                raise TooLarge(f"the answer is larger than {most} bytes", status=response.status)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _note_skew(self, response: aiohttp.ClientResponse) -> None:
+    def _measure_skew(self, response: aiohttp.ClientResponse) -> None:
         now = time.monotonic()
         date = response.headers.get("Date")
         if date is None or now - self._skew_read < _SKEW_EVERY:
             return
         self._skew_read = now
         try:
-            # The header has whole seconds: on average half a second has gone by since.
+            # The header has whole seconds: on average half a second has passed since.
             self.skew_seconds = time.time() - parsedate_to_datetime(date).timestamp() - 0.5
         except ValueError:
             self.skew_seconds = None
 
     @contextmanager
     def _observed(self, request: Request) -> Iterator[None]:
-        """Tells the observer how a request ended; one that we gave up ourselves says nothing about the server."""
-        started, status = time.perf_counter(), 200
+        """Reports how a request ended; one that was cancelled says nothing about the server and is not reported."""
+        started = time.perf_counter()
+        status = 200
         try:
             yield
         except KubeError as error:
@@ -292,23 +297,23 @@ class Transport:
                 self.on_call(Call(request.verb, request.resource, status, time.perf_counter() - started))
 
 
-def _ask_guard(transport: Transport | None) -> None:
+def _call_guard(transport: Transport | None) -> None:
     if transport is None:
         raise Disconnected("the client was closed")
     if transport.guard is not None:
         transport.guard()
 
 
-def impatient_socket(seconds: float, address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that the kernel gives up when what it sent is not acknowledged: a late write must not arrive at all."""
+def socket_with_timeout(seconds: float, address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that the kernel closes if sent data is not acknowledged in time: a late write must never arrive."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
     return made
 
 
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Ends a stream without the TLS farewell, which a dead peer would not answer."""
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream without the TLS shutdown, which a dead peer would not answer."""
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
@@ -316,7 +321,7 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody wants the current task to end; else only something that it waits for was cancelled."""
+    """Whether the current task itself is cancelled, and not only something that it waits for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
@@ -328,20 +333,22 @@ def _translated(what: str, endpoint: Endpoint) -> Iterator[None]:
     except (asyncio.CancelledError, TimeoutError, aiohttp.ClientError, OSError) as error:
         if isinstance(error, asyncio.CancelledError) and _is_cancelled():
             raise
-        kind, finding = _finding(error)
-        raise kind(f"{what}: {NO_ANSWER if endpoint.confidential else finding}") from error
+        kind, message = _describe(error)
+        if endpoint.confidential:
+            message = NO_ANSWER
+        raise kind(f"{what}: {message}") from error
 
 
-def _finding(error: BaseException) -> tuple[type[Unavailable], str]:
-    """The error that a failed connection amounts to, and what was found."""
+def _describe(error: BaseException) -> tuple[type[Unavailable], str]:
+    """The class and the message of our error for a failed connection."""
     match error:
         case asyncio.CancelledError():
-            # To close a session cancels whoever waits for a connection of it: a worker or a watch would end unnoticed.
+            # Closing a session cancels the tasks that wait for its connections: a worker or watch would end unnoticed.
             return Disconnected, "the connection was closed"
         case aiohttp.ClientConnectorCertificateError():
             return Untrusted, f"the server's certificate cannot be verified: {error}"
         case aiohttp.ClientSSLError():
-            return Untrusted, f"no TLS connection: {error}"
+            return Untrusted, f"the TLS connection failed: {error}"
         case aiohttp.ServerDisconnectedError() | OSError(errno=errno.ECONNRESET | errno.EPIPE):
             return Disconnected, "the server closed the connection"
         case TimeoutError():

@@ -17,7 +17,7 @@ from service.kube.discovery import Discovery
 from service.kube.errors import KubeError, NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe.indexes import INDEXES, kind_term
-from service.runtime.cache import UNTOLD, Change, EventType, Object
+from service.runtime.cache import UNKNOWN_VERSION, Change, EventType, Object
 from service.runtime.informer import Informer
 from service.runtime.tasks import start
 from service.sharding.shard import SHARD, shard_index
@@ -263,7 +263,7 @@ class Watches:
         for key in informer:
             raw = informer.get(key)
             if raw is not None:
-                self._listener.child(Change(EventType.CHANGED, key, raw, UNTOLD))
+                self._listener.child(Change(EventType.CHANGED, key, raw, UNKNOWN_VERSION))
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
         """The resource behind a kind that can be a machine's own."""

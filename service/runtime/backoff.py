@@ -1,4 +1,4 @@
-"""How long to leave something alone after it failed: longer each time, and never all at the same moment."""
+"""How long to wait after a failure: longer each time, and with jitter, so that not all retry at the same moment."""
 
 import random
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from service.runtime.key import Key
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Doubles from `base` to `cap` seconds; `jitter` is the part of it that is left to chance."""
+    """Doubles from `base` to `cap` seconds; `jitter` is the part of it that is random."""
 
     base: float = 30.0
     cap: float = 300.0
@@ -23,7 +23,7 @@ class Backoff:
 
 @dataclass(slots=True)
 class Failures:
-    """Counts failures in a row by key."""
+    """Counts the failures in a row of each key."""
 
     backoff: Backoff = field(default_factory=Backoff)
     # Spreads load; nothing secret depends on it.
@@ -31,18 +31,14 @@ class Failures:
     _counts: dict[Key, int] = field(default_factory=dict)
 
     def failed(self, key: Key) -> float:
-        """One more failure; the seconds to wait."""
+        """Counts a failure; returns the seconds to wait."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         return self.backoff.seconds(count, self.chance())
 
     def succeeded(self, key: Key) -> None:
-        """Starts from the beginning next time."""
+        """Resets the count of a key."""
         self._counts.pop(key, None)
 
     def failing(self) -> tuple[Key, ...]:
-        """Those that failed and have not succeeded since."""
+        """The keys that failed and have not succeeded since."""
         return tuple(self._counts)
-
-    def count(self, key: Key) -> int:
-        """Failures since the last success."""
-        return self._counts.get(key, 0)

@@ -1,4 +1,4 @@
-"""What can be wrong with an object that a server sent, and what is kept of it."""
+"""What can be wrong with an object that a server sent, and what the cache keeps of it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,7 +29,7 @@ class Mark:
 
 
 def cut_off(value: Any, levels: int) -> None:
-    """Empties what is nested deeper than so many levels, in place."""
+    """Replaces what is nested deeper than so many levels by None, in place."""
     inner = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in list(inner):
         if isinstance(item, dict | list):

@@ -1,7 +1,7 @@
-"""Who goes next among keys that are all due: urgent ones first, and no namespace at the expense of another.
+"""Which of the due keys goes next: urgent ones first, and no namespace at the expense of another.
 
-A namespace that has had more turns than others stands behind them, however many objects it has; namespaces that
-have had about as many compete by urgency.
+A namespace that has had more turns than others goes after them, however many objects it has; namespaces that have had
+about as many compete by urgency.
 """
 
 import heapq
@@ -10,7 +10,7 @@ from itertools import count
 
 from service.runtime.key import Key
 
-# Turns a namespace takes in a row before others with less go ahead: small, so that a newcomer waits for few.
+# Turns that a namespace may take in a row before others with fewer turns go: small, so that a new one waits for few.
 BURST = 8
 _PRUNE_ABOVE = 256
 
@@ -22,8 +22,8 @@ class _Lane:
     turns: int
     heap: list[tuple[float, int, Key]] = field(default_factory=list)
     size: int = 0  # live entries; the heap may hold outdated ones
-    offer: int = 0  # the valid entry of this lane among the lanes
-    shut: bool = False
+    offer: int = 0  # the serial number of its valid entry in the heap of lanes
+    held: bool = False
 
 
 class FairHeap:
@@ -34,7 +34,7 @@ class FairHeap:
         self._offers: list[tuple[int, float, int, str]] = []
         self._entries: dict[Key, tuple[float, int]] = {}
         self._serial = count(1)
-        self._pace = 0  # the turns of the lane served last: where newcomers line up
+        self._pace = 0  # the turns of the lane served last: where new lanes start
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -49,7 +49,7 @@ class FairHeap:
             return
         lane = self._lanes.get(key.namespace) or self._open(key.namespace)
         if lane.size == 0:
-            # Who was idle goes first for one burst, unless it has just had its turns.
+            # A namespace that was idle goes first for one burst, unless it has just had its turns.
             lane.turns = max(lane.turns, self._pace - BURST)
         if known is None:
             lane.size += 1
@@ -60,11 +60,11 @@ class FairHeap:
             self._offer(key.namespace, lane)
 
     def pop(self) -> Key | None:
-        """Takes the next key out, or None if nothing may go now."""
+        """Removes and returns the next key; None if none may go now."""
         while self._offers:
             _, _, offer, namespace = heapq.heappop(self._offers)
             lane = self._lanes.get(namespace)
-            if lane is None or lane.offer != offer or lane.shut:
+            if lane is None or lane.offer != offer or lane.held:
                 continue
             key = self._pop_from(lane)
             self._offer(namespace, lane)
@@ -73,20 +73,20 @@ class FairHeap:
         return None
 
     def remove(self, key: Key) -> None:
-        """Takes a key out wherever it stands; its place in the heap is skipped later."""
+        """Removes a key; `pop` skips its entry in the heap later."""
         if self._entries.pop(key, None) is not None:
             self._lanes[key.namespace].size -= 1
 
-    def shut(self, namespace: str) -> None:
-        """Holds a namespace back: it has as many keys in work as it may."""
+    def hold(self, namespace: str) -> None:
+        """Holds a namespace back: workers handle as many of its keys as they may."""
         lane = self._lanes.get(namespace) or self._open(namespace)
-        lane.shut = True
+        lane.held = True
 
-    def reopen(self, namespace: str) -> None:
-        """Lets a namespace go on."""
+    def resume(self, namespace: str) -> None:
+        """Ends holding a namespace back."""
         lane = self._lanes.get(namespace)
-        if lane is not None and lane.shut:
-            lane.shut = False
+        if lane is not None and lane.held:
+            lane.held = False
             self._offer(namespace, lane)
 
     def _pop_from(self, lane: _Lane) -> Key | None:
@@ -100,7 +100,7 @@ class FairHeap:
         return key
 
     def _offer(self, namespace: str, lane: _Lane) -> None:
-        if lane.heap and not lane.shut:
+        if lane.heap and not lane.held:
             lane.offer = next(self._serial)
             heapq.heappush(self._offers, (lane.turns // BURST, lane.heap[0][0], lane.offer, namespace))
 
@@ -114,5 +114,5 @@ class FairHeap:
         idle = [name for name, lane in self._lanes.items() if lane.turns <= self._pace - BURST]
         for name in idle:
             lane = self._lanes[name]
-            if not lane.heap and not lane.shut:
+            if not lane.heap and not lane.held:
                 del self._lanes[name]

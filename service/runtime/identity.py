@@ -1,4 +1,4 @@
-"""Who an object is: read with care, as a workload cluster is somebody else's and may send anything at any length."""
+"""Name, uid and version of an object; checked, as a workload cluster belongs to others and may send anything."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def key_of(raw: Object) -> Key:
 
 
 def version_of(raw: Object) -> int:
-    """The version of an object or bookmark; API servers count them up."""
+    """The resourceVersion of an object or bookmark as a number; API servers count them up."""
     with well_formed():
         return _whole(raw["metadata"]["resourceVersion"])
 
@@ -28,7 +28,8 @@ def identity(raw: Object) -> tuple[Key, str, int]:
     """The key, uid and version of an object."""
     with well_formed():
         metadata = raw["metadata"]
-        key, uid = Key(metadata.get("namespace", ""), metadata["name"]), metadata["uid"]
+        key = Key(metadata.get("namespace", ""), metadata["name"])
+        uid = metadata["uid"]
         if not all(isinstance(part, str) for part in (*key, uid)):
             raise TypeError("names and uids are text")
         if max(map(len, key)) > _NAME_MAX or len(uid) > _UID_MAX:
@@ -45,7 +46,7 @@ def _whole(version: Any) -> int:
 
 
 def name_of(raw: Object) -> Key:
-    """The key of an object as far as it can be told; one without a name is nobody's."""
+    """The key of an object that may be malformed; an empty key if it has no valid name."""
     metadata = raw.get("metadata")
     found = metadata if isinstance(metadata, dict) else {}
     match found.get("namespace") or "", found.get("name"):
@@ -55,7 +56,7 @@ def name_of(raw: Object) -> Key:
 
 
 def version_or_zero(raw: Object) -> int:
-    """The version of an object as far as it can be told."""
+    """The version of an object that may be malformed; 0 if it has no valid one."""
     try:
         return version_of(raw)
     except Unreadable:
@@ -64,7 +65,7 @@ def version_or_zero(raw: Object) -> int:
 
 @contextmanager
 def well_formed(what: str = "an object") -> Iterator[None]:
-    """For reading what a server sent: a workload cluster is somebody else's, and nonsense from there is no answer."""
+    """Turns errors from reading what a server sent into `Unreadable`: a workload cluster may send anything."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""One kind of object, watched and cached, in all namespaces or in a few."""
+"""One kind of object, watched and cached, in all namespaces or in some of them."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -12,13 +12,13 @@ from service.kube.resource import Resource
 from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache, Change, Index, Object, slim
 from service.runtime.key import Key
-from service.runtime.watch import PAGE, Objects, Reflector
+from service.runtime.watch import PAGE, ListWatch, Reflector
 
 _GONE: Object = {"kind": "Status"}
 
 
 class Informer:
-    """A cache per namespace watched, or one for the whole cluster, behind one face."""
+    """One cache and reflector per watched namespace, or one pair for the whole cluster."""
 
     def __init__(  # noqa: PLR0913 - what to watch, all by keyword
         self,
@@ -36,9 +36,11 @@ class Informer:
         backoff: Backoff | None = None,
     ) -> None:
         self.resource = resource
-        scopes: tuple[str | None, ...] = (namespaces or (None,)) if resource.namespaced else (None,)
+        scopes: tuple[str | None, ...] = (None,)
+        if resource.namespaced and namespaces:
+            scopes = namespaces
         self._caches = {scope: Cache(slim=slim, indexes=indexes, budget=budget) for scope in scopes}
-        everywhere = Objects(
+        everywhere = ListWatch(
             client, resource, labels=labels, fields=fields, metadata_only=metadata_only, page_size=page_size
         )
         self._reflectors = {
@@ -47,17 +49,17 @@ class Informer:
         }
 
     def listen(self, listener: Callable[[Change], None]) -> None:
-        """From now on `listener` hears of every change that did not come from ourselves."""
+        """Calls `listener` with every change from now on, except our own writes."""
         for cache in self._caches.values():
             cache.listen(listener)
 
     def on_restart(self, listener: Callable[[str], None]) -> None:
-        """From now on `listener` is told why a watch broke."""
+        """Calls `listener` with the reason whenever a watch breaks."""
         for reflector in self._reflectors.values():
             reflector.on_restart = listener
 
     def on_defect(self, listener: Callable[[str], None]) -> None:
-        """From now on `listener` is told what is wrong with an object that cannot be read."""
+        """Calls `listener` with what is wrong with an object that cannot be read."""
         for reflector in self._reflectors.values():
             reflector.on_defect = listener
 
@@ -65,16 +67,16 @@ class Informer:
         """Watches until cancelled."""
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors.values():
-                # It outlives the pass that needed it first: what it logs is not about that one's object.
+                # It outlives the pass that started it, so its log lines must not carry the key of that pass.
                 group.create_task(reflector.run(), context=Context())
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether all objects have been listed once."""
         return all(reflector.synced.is_set() for reflector in self._reflectors.values())
 
     async def synced(self, within: float | None = None) -> None:
-        """Waits until everything has been listed once; `Unavailable` if that takes longer than `within` seconds."""
+        """Waits until all objects have been listed once; `Unavailable` after `within` seconds."""
         try:
             async with asyncio.timeout(within):
                 for reflector in self._reflectors.values():
@@ -84,51 +86,51 @@ class Informer:
 
     @property
     def error(self) -> KubeError | None:
-        """Why a watch is not connected, if one is not."""
+        """Why a watch is not connected; None if all are."""
         return next((reflector.error for reflector in self._reflectors.values() if reflector.error), None)
 
     @property
     def failures(self) -> int:
-        """How often a watch has failed in a row."""
+        """How often the worst of the watches has failed in a row."""
         return max(reflector.failures for reflector in self._reflectors.values())
 
     @property
     def down_seconds(self) -> float:
-        """For how long one of the watches has not been live; 0 if all are."""
+        """For how long one of the watches has not been steady; 0 if all are."""
         return max(reflector.down_seconds() for reflector in self._reflectors.values())
 
     def position(self, namespace: str) -> int:
-        """Everything in a namespace up to this version has been taken in; 0 if nothing can be said."""
+        """The cache contains all changes in a namespace up to this version; 0 before the first list."""
         reflector = self._reflectors.get(None) or self._reflectors.get(namespace)
         return reflector.position if reflector else 0
 
-    def start_over(self) -> None:
-        """The server may be another one now: everything is listed again before following on."""
+    def relist(self) -> None:
+        """Lists again before watching on: the server may be another one now."""
         for reflector in self._reflectors.values():
-            reflector.start_over()
+            reflector.relist()
 
     def get(self, key: Key) -> Object | None:
-        """A copy of the object, the caller's to keep."""
+        """A copy of the object, which the caller may change; None if there is none, or none that can be read."""
         cache = self._cache(key.namespace)
         return cache.get(key) if cache else None
 
     def unreadable(self, key: Key) -> str | None:
-        """Why nobody can tell what the object of that name is like now; None if it can be told."""
+        """Why the content of the object is unknown; None if it is known."""
         cache = self._cache(key.namespace)
         return cache.unreadable(key) if cache else None
 
     def version(self, key: Key) -> int | None:
-        """The version of the object of that name."""
+        """The version of the object; None if there is none, or none that can be read."""
         cache = self._cache(key.namespace)
         return cache.version(key) if cache else None
 
     def absorb(self, raw: dict[str, Any], *, notify: bool = False) -> bool:
-        """Takes in the answer to a request of ours; `notify` if it may tell of what others did. Whether it was news."""
+        """Stores the answer to a request; `notify` if it may contain changes of others. Returns whether it was new."""
         cache = self._cache(raw["metadata"].get("namespace", ""))
         return cache is not None and cache.absorb(raw, notify=notify)
 
     def absorb_deletion(self, key: Key, uid: str) -> None:
-        """Takes in that an object is gone for good."""
+        """Removes an object that was deleted."""
         cache = self._cache(key.namespace)
         if cache is not None:
             cache.absorb_deletion(key, uid, _GONE)

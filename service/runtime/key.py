@@ -1,4 +1,4 @@
-"""The name of an object, which is all that a queue entry says about it."""
+"""Namespace and name of an object: all that a queue knows of it, like a request in controller-runtime."""
 
 from typing import NamedTuple
 

@@ -1,6 +1,6 @@
-"""How Python and the C library deal with memory in a process that runs for months; settled once, at the start.
+"""How Python and the C library manage memory in a process that runs for months; configured once, at the start.
 
-Both have defaults for short programs: the one searches for cycles of garbage too often, the other keeps what was freed.
+Both have defaults for short programs: Python collects garbage too often, and the C library keeps what was freed.
 """
 
 import ctypes
@@ -11,22 +11,22 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 LARGE: Final = 128 * 1024
-"""Bytes from which on a block is a mapping of its own and goes back to the kernel when it is freed."""
+"""From this size in bytes on, a block has its own mapping and goes back to the kernel when it is freed."""
 ARENAS: Final = 2
-"""Heaps that threads share; we have few, and each heap keeps its own leftovers."""
+"""The number of heaps that threads share; each keeps its own freed memory, and few threads need few."""
 
 
-def settle() -> None:
-    """Everything below."""
+def configure() -> None:
+    """Applies all settings below."""
     return_large_blocks()
-    spare_collections()
+    reduce_collections()
 
 
 def return_large_blocks() -> None:
-    """Has glibc give the buffers of closed connections back; other C libraries are left as they are.
+    """Makes glibc return the buffers of closed connections to the kernel; does nothing for other C libraries.
 
-    By default it raises the bound as soon as it frees the first such buffer. From then on they come from its heap,
-    where anything small behind one keeps all of it.
+    By default glibc raises its threshold when it frees the first such buffer. From then on they come from its heap,
+    where any small block behind a buffer keeps all of it.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -34,12 +34,12 @@ def return_large_blocks() -> None:
             mallopt(option, value)
 
 
-def spare_collections() -> None:
-    """Has Python look for cycles of garbage less often, and not among what is loaded by now.
+def reduce_collections() -> None:
+    """Makes Python collect garbage less often, and never among the modules that are loaded by now.
 
-    Nearly all we make is freed without that, and while a full search runs no webhook is answered. But a connection that
-    was closed may be such a cycle, and holds half a megabyte: a full search comes after 50,000 objects that stayed,
-    which is a matter of minutes. Rarer ones would let memory grow for days.
+    Reference counting frees nearly all objects, and while a full collection runs no webhook is answered. But a closed
+    connection may be a reference cycle that holds half a megabyte. So a full collection runs after 50,000 objects that
+    survived, which takes some minutes; if it ran more rarely, memory would grow for days.
     """
     gc.freeze()
     gc.set_threshold(5_000, 5, 2)

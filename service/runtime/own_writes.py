@@ -1,6 +1,7 @@
-"""Tells the echo of our own writes from news: a watch often hears of a write before its answer reaches us.
+"""Tells our own writes from those of others: a watch often reports a write before its answer arrives.
 
-While a key is in hand, what is heard about it is put aside; when it is let go, whatever we did not write wakes it.
+During a pass over a key, the versions that the watches report are collected; after it, any version that the pass did
+not write wakes the key.
 """
 
 from collections.abc import Callable
@@ -9,31 +10,31 @@ from service.runtime.key import Key
 
 
 class OwnWrites:
-    """Versions heard and versions written, by key in hand."""
+    """The versions observed and the versions written, by key whose pass runs."""
 
     def __init__(self, wake: Callable[[Key], None]) -> None:
         self._wake = wake
-        self._heard: dict[Key, set[str]] = {}
+        self._observed: dict[Key, set[str]] = {}
         self._written: dict[Key, set[str]] = {}
 
     def begin(self, key: Key) -> None:
-        """A worker takes the key in hand."""
-        self._heard[key] = set()
+        """A pass over the key begins."""
+        self._observed[key] = set()
         self._written[key] = set()
 
     def wrote(self, key: Key, version: str) -> None:
-        """An answer to a write on behalf of the key said that the object has this version now."""
+        """The pass wrote an object of the key, and the answer has this version."""
         if key in self._written:
             self._written[key].add(version)
 
-    def heard(self, key: Key, version: str) -> None:
-        """A watch told of an object of the key in this version."""
-        if key in self._heard:
-            self._heard[key].add(version)
+    def observed(self, key: Key, version: str) -> None:
+        """A watch reported an object of the key in this version."""
+        if key in self._observed:
+            self._observed[key].add(version)
         else:
             self._wake(key)
 
     def end(self, key: Key) -> None:
-        """The key is let go; it is woken if something came that was not ours."""
-        if self._heard.pop(key) - self._written.pop(key):
+        """The pass is over; wakes the key if a watch reported a version that the pass did not write."""
+        if self._observed.pop(key) - self._written.pop(key):
             self._wake(key)

@@ -1,6 +1,6 @@
-"""Decides which object is looked at next, and when; workers take keys from here, watches and timers put them in.
+"""The work queue: decides which key a worker handles next, and when; watches and workers add keys.
 
-Knows keys only: what is done with one is the business of whoever takes it.
+It knows keys only, not the objects behind them.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from service.clock import Clock
 from service.runtime.backoff import Failures
 from service.runtime.fairness import FairHeap
 from service.runtime.key import Key
-from service.runtime.timers import Ask, Timers, speed_of
+from service.runtime.timers import Timer, Timers, speed_of
 
-# A wall clock can be set, and a machine can be suspended: nothing trusts a longer nap.
-LONGEST_NAP = 10.0
-# The highest priority is worth this many seconds of waiting: it goes first among equals, and nobody starves.
+# A wall clock can be set and a machine can be suspended, so no worker waits longer than this without a look at it.
+MAX_WAIT_SECONDS = 10.0
+# The highest priority counts as this many seconds of waiting: it goes first among equals, and no key starves.
 PRIORITY_WORTH = 10.0
 HIGHEST_PRIORITY = 255
 URGENT: Final = datetime.fromtimestamp(0, UTC)
-"""A due time for what no crowd of its namespace may hold up, however long that has waited."""
-_PROMOTE_AT_ONCE = 1000
+"""A due time that goes before all other keys of its namespace, however long those have waited."""
+_EXPIRED_AT_ONCE = 1000
 
 
 def _ignore(_seconds: float) -> None:
@@ -32,19 +32,19 @@ def _ignore(_seconds: float) -> None:
 
 
 class QueueClosed(Exception):
-    """No more keys are given out."""
+    """The queue is closed and gives out no more keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A key whose time has come: what it asked for, and since when (real time) it waits for a worker."""
+    """A key that is due: its timer, and since when (real time) it waits for a worker."""
 
-    ask: Ask
+    timer: Timer
     since: float
 
 
 class Queue:
-    """Keys with a due time and a priority. A key is in the hands of at most one worker at any time."""
+    """Keys with a due time and a priority. At most one worker handles a key at any time."""
 
     def __init__(
         self,
@@ -61,15 +61,15 @@ class Queue:
         self._real = real
         self._failures = failures or Failures()
         self._running_limit = running_per_namespace
-        self._worth = PRIORITY_WORTH / HIGHEST_PRIORITY * speed_of(clock)
+        self._seconds_per_priority = PRIORITY_WORTH / HIGHEST_PRIORITY * speed_of(clock)
         self._timers = Timers(clock, real)
         self._due: dict[Key, _Due] = {}
         self._ready = FairHeap()
-        self._running: dict[Key, Ask | None] = {}
+        self._running: dict[Key, Timer | None] = {}
         self._running_by_namespace: Counter[str] = Counter()
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._alarm: asyncio.TimerHandle | None = None
-        self._rings_at = 0.0
+        self._wakeup: asyncio.TimerHandle | None = None
+        self._wakeup_at = 0.0
         self._closed = False
 
     @property
@@ -79,39 +79,40 @@ class Queue:
 
     @property
     def waiting(self) -> int:
-        """Keys whose time has not come."""
+        """Keys that are not due yet."""
         return len(self._timers)
 
     @property
     def running(self) -> int:
-        """Keys in the hands of workers."""
+        """Keys that workers handle now."""
         return len(self._running)
 
     def add(self, key: Key, *, due: datetime | None = None, priority: int | None = None) -> None:
-        """Asks for a look at `due` on the domain's clock, or now.
+        """Makes a key due at `due` on the domain's clock, or now.
 
-        The earliest time asked for wins. Without a priority the key keeps the one it has.
+        The earliest due time of a key counts. Without a priority the key keeps the one it has.
         """
-        self._file(key, Ask(due=(due or self._clock.now()).timestamp(), at=None, priority=priority))
+        self._schedule(key, Timer(due=(due or self._clock.now()).timestamp(), real=None, priority=priority))
 
     def retry(self, key: Key, *, after: float | None = None, priority: int | None = None) -> float:
-        """Asks for another look, in `after` real seconds or, after a failure, by the key's back-off; says how many."""
+        """Requeues a key after `after` real seconds or, without it, after its back-off; returns the seconds."""
         pause = self._failures.failed(key) if after is None else after
-        self._file(key, Ask(due=None, at=self._real() + pause, priority=priority))
+        self._schedule(key, Timer(due=None, real=self._real() + pause, priority=priority))
         return pause
 
-    def hasten(self, within: float) -> None:
-        """What made keys fail is over: those that wait it out look again soon, each at a moment of its own."""
+    def retry_failed(self, within: float) -> None:
+        """Requeues the keys that back off after a failure, spread over `within` seconds: its cause is over."""
         for key in self._failures.failing():
             if key in self._timers:
-                self._file(key, Ask(due=None, at=self._real() + within * self._failures.chance(), priority=None))
+                pause = within * self._failures.chance()
+                self._schedule(key, Timer(due=None, real=self._real() + pause, priority=None))
 
     def succeeded(self, key: Key) -> None:
-        """The next failure of this key counts as the first."""
+        """Resets the back-off of a key."""
         self._failures.succeeded(key)
 
     def discard(self, key: Key) -> None:
-        """Forgets what is asked for this key: its object is gone, or somebody else's now."""
+        """Removes a key and its back-off: its object is gone, or another replica reconciles it."""
         self._failures.succeeded(key)
         self._timers.remove(key)
         self._ready.remove(key)
@@ -120,18 +121,18 @@ class Queue:
             self._running[key] = None
 
     async def get(self) -> Key:
-        """The next key, waiting for one if need be; give it back with `done`."""
+        """Waits for the next key; call `done` when it is handled."""
         while True:
             if self._closed:
                 raise QueueClosed
             key = self.take()
             if key is not None:
                 return key
-            await self._wake_up_call()
+            await self._wait_for_key()
 
     def take(self) -> Key | None:
-        """The next key if one is due now."""
-        self._promote()
+        """The next key if one is due now, else None."""
+        self._move_expired()
         key = self._ready.pop()
         if key is None:
             return None
@@ -142,45 +143,45 @@ class Queue:
         return key
 
     def done(self, key: Key) -> None:
-        """Gives a key back; what was asked for it meanwhile counts from here."""
-        again = self._running.pop(key)
+        """Ends the handling of a key; if it was added meanwhile, it is queued again."""
+        timer = self._running.pop(key)
         self._count(key.namespace, -1)
-        if again is not None:
-            self._file(key, again)
-        self._wake(1)
+        if timer is not None:
+            self._schedule(key, timer)
+        self._wake_workers(1)
 
-    def recheck(self) -> None:
-        """The clock was set: look at once what is due, rather than at the end of the current nap."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        self._ring()
+    def wake_due(self) -> None:
+        """Wakes a worker for every key that is due by now; call it after moving a simulated clock."""
+        self._cancel_wakeup()
+        self._move_expired()
+        self._wake_workers(len(self._due))
+        self._set_wakeup()
 
     def close(self) -> None:
-        """Ends all waiting in `get` with `QueueClosed`; keys in work are finished as usual."""
+        """Ends all waiting in `get` with `QueueClosed`; workers finish the keys that they handle."""
         self._closed = True
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._wake(len(self._waiters))
+        self._cancel_wakeup()
+        self._wake_workers(len(self._waiters))
 
-    def _file(self, key: Key, ask: Ask) -> None:
+    def _schedule(self, key: Key, timer: Timer) -> None:
         if key in self._running:
-            self._running[key] = ask.after(self._running[key])
+            self._running[key] = timer.merged(self._running[key])
             return
         due = self._due.get(key)
         if due is not None:
-            self._make_ready(key, _Due(ask.after(due.ask), due.since))
+            self._make_ready(key, _Due(timer.merged(due.timer), due.since))
             return
-        if self._timers.add(key, ask):
-            self._rearm()
+        if self._timers.add(key, timer):
+            self._set_wakeup()
 
-    def _promote(self) -> None:
-        for key, ask in self._timers.expired(_PROMOTE_AT_ONCE):
-            self._make_ready(key, _Due(ask, self._real()))
+    def _move_expired(self) -> None:
+        for key, timer in self._timers.expired(_EXPIRED_AT_ONCE):
+            self._make_ready(key, _Due(timer, self._real()))
 
     def _make_ready(self, key: Key, due: _Due) -> None:
         self._due[key] = due
-        self._ready.push(key, due.ask.moment - due.ask.rank * self._worth)
+        head_start = due.timer.priority_or_default * self._seconds_per_priority
+        self._ready.push(key, due.timer.due_or_inf - head_start)
 
     def _count(self, namespace: str, change: int) -> None:
         self._running_by_namespace[namespace] += change
@@ -190,49 +191,44 @@ class Queue:
         if self._running_limit is None:
             return
         if running >= self._running_limit:
-            self._ready.shut(namespace)
+            self._ready.hold(namespace)
         else:
-            self._ready.reopen(namespace)
+            self._ready.resume(namespace)
 
-    async def _wake_up_call(self) -> None:
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
+    async def _wait_for_key(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self._rearm()
+        self._set_wakeup()
         try:
             await waiter
         except asyncio.CancelledError:
-            # The call may have come just before: somebody else must hear it then.
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             else:
-                self._wake(1)
+                self._wake_workers(1)  # this worker was woken just before it was cancelled: another takes the key
             raise
 
-    def _rearm(self) -> None:
-        """Sets the alarm for the next key that becomes due; needed only while somebody waits."""
+    def _set_wakeup(self) -> None:
+        """Wakes workers when the next key becomes due; needed only while a worker waits."""
         if not self._waiters or self._closed:
             return
-        pause = min(LONGEST_NAP, self._timers.seconds_left())
+        pause = min(MAX_WAIT_SECONDS, self._timers.seconds_left())
         loop = asyncio.get_running_loop()
-        rings_at = loop.time() + pause
-        if self._alarm is not None:
-            if self._rings_at <= rings_at:
-                return
-            self._alarm.cancel()
-        # Remembered here: the handles of some event loops cannot tell.
-        self._rings_at = rings_at
-        self._alarm = loop.call_later(pause, self._ring)
+        at = loop.time() + pause
+        if self._wakeup is not None and self._wakeup_at <= at:
+            return
+        self._cancel_wakeup()
+        self._wakeup_at = at  # kept here, as the handles of some event loops do not know their time
+        self._wakeup = loop.call_later(pause, self.wake_due)
 
-    def _ring(self) -> None:
-        self._alarm = None
-        self._promote()
-        self._wake(len(self._due))
-        self._rearm()
+    def _cancel_wakeup(self) -> None:
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+            self._wakeup = None
 
-    def _wake(self, workers: int) -> None:
-        while workers > 0 and self._waiters:
+    def _wake_workers(self, count: int) -> None:
+        while count > 0 and self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                workers -= 1
+                count -= 1

@@ -1,7 +1,7 @@
-"""How many slow calls may be under way at once, so that a server that hangs never holds every worker.
+"""How many calls may run at once, so that a server that hangs never blocks every worker.
 
-A worker that finds no slot waits for one as long as all calls of its lane are quick, which is a matter of milliseconds.
-Once one of them is slow it goes on with other keys, and its key is woken when a slot is free.
+A worker that finds no slot waits for one as long as all calls of its lane are quick, which takes milliseconds. Once one
+of them is slow, the worker goes on with other keys, and its key is woken when a slot is free.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 from service.runtime.key import Key
 
 SLOW_SECONDS: Final = 1.0
-"""A call that takes longer counts as slow; so do the next ones of its lane, until one is answered in less."""
+"""A call that takes longer counts as slow; so do the next ones of its lane, until one takes less."""
 CREATE: Final = "create"
 
 
 class Lane(NamedTuple):
-    """Calls that hang together, if one of them does: the same verb on the same kind."""
+    """Calls that are likely to hang together: the same verb on the same kind."""
 
     kind: str
     verb: str
@@ -37,17 +37,17 @@ class NoSlotError(Exception):
 
 @dataclass(slots=True)
 class _State:
-    """What is under way and who waits in one lane, the longest first."""
+    """The calls that run in one lane, and the keys that wait for a slot, longest first."""
 
     started: dict[int, float] = field(default_factory=dict)
     waiting: dict[Key, None] = field(default_factory=dict)
-    invited: set[Key] = field(default_factory=set)
-    """Woken, and a slot is kept for each."""
+    reserved: set[Key] = field(default_factory=set)
+    """Keys that were woken; a slot is reserved for each."""
     slow: bool = False
 
     @property
     def taken(self) -> int:
-        return len(self.started) + len(self.invited)
+        return len(self.started) + len(self.reserved)
 
     @property
     def idle(self) -> bool:
@@ -55,9 +55,10 @@ class _State:
 
 
 class Slots:
-    """Half of the workers for one lane, an eighth while it is slow; a quarter is never used to create, an eighth never.
+    """One lane may use half of the workers, and an eighth while it is slow.
 
-    `wake` is told which key has a slot now; `finished` must follow the pass of every key.
+    All lanes together leave an eighth of the workers free, and those that create leave a quarter. `wake` is called with
+    a key that has a slot now; call `finished` after the pass of every key.
     """
 
     def __init__(self, workers: int, wake: Callable[[Key], None], real: Callable[[], float] = time.monotonic) -> None:
@@ -70,56 +71,60 @@ class Slots:
         self._lanes: dict[Lane, _State] = {}
         self._serial = count()
         self._freed = asyncio.Event()
-        """Set, and replaced by another, whenever a call has ended."""
+        """Set, and replaced by a new one, whenever a call ends."""
 
     async def until_free(self, lane: Lane) -> None:
-        """Returns when there is a slot, or when waiting for one would take long: some call under way is slow."""
-        while (patience := self._patience(lane)) > 0:
+        """Returns when there is a slot, or when waiting for one would take long because a running call is slow."""
+        while (seconds := self._seconds_to_wait(lane)) > 0:
             freed = self._freed
             with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(seconds):
                     await freed.wait()
 
-    def _patience(self, lane: Lane) -> float:
-        """Seconds until a call under way counts as slow; 0 if there is a slot, or none to wait for."""
+    def _seconds_to_wait(self, lane: Lane) -> float:
+        """Seconds until a running call counts as slow; 0 if there is a slot, or none to wait for."""
         state = self._lanes.get(lane)
         if state is None or self._is_slow(state) or self._has_room(lane, state):
             return 0.0
         oldest = min((at for each in self._lanes.values() for at in each.started.values()), default=None)
-        return 0.0 if oldest is None else max(0.0, oldest + SLOW_SECONDS - self._real())
+        if oldest is None:
+            return 0.0
+        return max(0.0, oldest + SLOW_SECONDS - self._real())
 
     @contextmanager
     def held(self, lane: Lane, key: Key) -> Iterator[None]:
-        """Holds a slot for one call; `NoSlotError` if there is none."""
+        """Takes a slot for one call; `NoSlotError` if there is none."""
         state = self._lanes.setdefault(lane, _State())
-        state.invited.discard(key)
+        state.reserved.discard(key)
         if not self._has_room(lane, state):
             state.waiting.setdefault(key)
             raise NoSlotError(lane, slow=self._is_slow(state))
         state.waiting.pop(key, None)
-        call, started = next(self._serial), self._real()
+        call = next(self._serial)
+        started = self._real()
         state.started[call] = started
         try:
             yield
         finally:
             del state.started[call]
             state.slow = self._real() - started > SLOW_SECONDS
-            self._invite()
+            self._grant()
             self._freed.set()
             self._freed = asyncio.Event()
 
     def finished(self, key: Key, *, waits: bool = False) -> None:
-        """The pass of a key is over; unless it `waits` for a slot, it needs none any more."""
+        """The pass of a key is over; unless it `waits` for a slot, it needs none."""
         if not self._lanes:
             return
         for state in self._lanes.values():
-            state.invited.discard(key)
+            state.reserved.discard(key)
             if not waits:
                 state.waiting.pop(key, None)
-        self._invite()
+        self._grant()
 
     def _has_room(self, lane: Lane, state: _State) -> bool:
-        if state.taken >= (self._slow if self._is_slow(state) else self._usual):
+        limit = self._slow if self._is_slow(state) else self._usual
+        if state.taken >= limit:
             return False
         if lane.verb == CREATE and self._taken(CREATE) >= self._most_created:
             return False
@@ -129,15 +134,17 @@ class Slots:
         return sum(state.taken for lane, state in self._lanes.items() if verb in (None, lane.verb))
 
     def _is_slow(self, state: _State) -> bool:
+        if state.slow:
+            return True
         oldest = next(iter(state.started.values()), None)
-        return state.slow or (oldest is not None and self._real() - oldest > SLOW_SECONDS)
+        return oldest is not None and self._real() - oldest > SLOW_SECONDS
 
-    def _invite(self) -> None:
+    def _grant(self) -> None:
         for lane, state in list(self._lanes.items()):
             while state.waiting and self._has_room(lane, state):
                 key = next(iter(state.waiting))
                 del state.waiting[key]
-                state.invited.add(key)
+                state.reserved.add(key)
                 self._wake(key)
             if state.idle:
                 del self._lanes[lane]

@@ -1,4 +1,4 @@
-"""One set of timers for everything that has a time: on the domain's clock, on the real one, or on both."""
+"""The timers of a queue: when a key becomes due, on the domain's clock, in real time, or on both."""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -15,83 +15,83 @@ _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """When somebody wants a key looked at: `due` on the domain's clock, `at` in real seconds, the earlier counts."""
+class Timer:
+    """When a key becomes due: at `due` on the domain's clock or at `real` on the real one, whichever comes first."""
 
     due: float | None
-    at: float | None
+    real: float | None
     priority: int | None
 
-    def after(self, earlier: "Ask | None") -> "Ask":
-        """This request made while another one stands: the earliest times, and the priority given last."""
+    def merged(self, earlier: "Timer | None") -> "Timer":
+        """This timer set while another one is: the earliest times, and the priority given last."""
         if earlier is None:
             return self
-        return Ask(
+        return Timer(
             due=_earliest(self.due, earlier.due),
-            at=_earliest(self.at, earlier.at),
+            real=_earliest(self.real, earlier.real),
             priority=earlier.priority if self.priority is None else self.priority,
         )
 
     @property
-    def moment(self) -> float:
-        """The due time, once it has come."""
+    def due_or_inf(self) -> float:
+        """The due time on the domain's clock; infinite if there is none."""
         return inf if self.due is None else self.due
 
     @property
-    def rank(self) -> int:
-        """The priority, or the usual one."""
+    def priority_or_default(self) -> int:
+        """The priority, or the default one."""
         return DEFAULT_PRIORITY if self.priority is None else self.priority
 
 
 class Timers:
-    """Keys whose time has not come; adding and expiring cost O(log n)."""
+    """Keys that are not due yet; adding and expiring cost O(log n)."""
 
     def __init__(self, clock: Clock, real: Callable[[], float]) -> None:
         self._clock = clock
         self._real = real
-        self._asks: dict[Key, tuple[int, Ask]] = {}
+        self._timers: dict[Key, tuple[int, Timer]] = {}
         self._by_due: list[tuple[float, int, Key]] = []
         self._by_real: list[tuple[float, int, Key]] = []
         self._serial = count()
 
     def __len__(self) -> int:
-        return len(self._asks)
+        return len(self._timers)
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._asks
+        return key in self._timers
 
-    def add(self, key: Key, ask: Ask) -> bool:
-        """Sets the timer of a key, keeping earlier times asked for before; whether anything changed."""
-        _, known = self._asks.get(key, (0, None))
-        ask = ask.after(known)
-        if ask == known:
+    def add(self, key: Key, timer: Timer) -> bool:
+        """Sets the timer of a key, or moves it if the new one is earlier; returns whether anything changed."""
+        _, known = self._timers.get(key, (0, None))
+        timer = timer.merged(known)
+        if timer == known:
             return False
         serial = next(self._serial)
-        self._asks[key] = (serial, ask)
-        if ask.due is not None:
-            heapq.heappush(self._by_due, (ask.due, serial, key))
-        if ask.at is not None:
-            heapq.heappush(self._by_real, (ask.at, serial, key))
+        self._timers[key] = (serial, timer)
+        if timer.due is not None:
+            heapq.heappush(self._by_due, (timer.due, serial, key))
+        if timer.real is not None:
+            heapq.heappush(self._by_real, (timer.real, serial, key))
         self._compact()
         return True
 
     def remove(self, key: Key) -> None:
-        """Drops a key's timer."""
-        self._asks.pop(key, None)
+        """Removes the timer of a key."""
+        self._timers.pop(key, None)
 
-    def expired(self, limit: int) -> Iterator[tuple[Key, Ask]]:
-        """Takes out keys whose time has come, earliest first, at most `limit` of them."""
+    def expired(self, limit: int) -> Iterator[tuple[Key, Timer]]:
+        """Removes and returns the keys that are due now, earliest first, at most `limit` of them."""
         now = self._clock.now().timestamp()
         for heap, time in ((self._by_due, now), (self._by_real, self._real())):
             while limit and heap and heap[0][0] <= time:
                 _, serial, key = heapq.heappop(heap)
                 if self._current(key, serial):
                     limit -= 1
-                    ask = self._asks.pop(key)[1]
-                    yield key, Ask(due=_earliest(ask.due, now), at=None, priority=ask.priority)
+                    timer = self._timers.pop(key)[1]
+                    yield key, Timer(due=_earliest(timer.due, now), real=None, priority=timer.priority)
 
     def seconds_left(self) -> float:
-        """Real seconds until the next key expires, by what the clocks say now; infinite if there is none."""
+        """Real seconds until the next key becomes due, as the clocks stand now; infinite if there is none."""
         for heap in (self._by_due, self._by_real):
             while heap and not self._current(heap[0][2], heap[0][1]):
                 heapq.heappop(heap)
@@ -104,13 +104,13 @@ class Timers:
         return max(0.0, left)
 
     def _current(self, key: Key, serial: int) -> bool:
-        known = self._asks.get(key)
+        known = self._timers.get(key)
         return known is not None and known[0] == serial
 
     def _compact(self) -> None:
-        # A timer that was moved leaves its old entry behind, perhaps due in days: do not collect those.
+        # A timer that was moved leaves its old entry in the heap, perhaps due in days: those must not pile up.
         for heap in (self._by_due, self._by_real):
-            if len(heap) > 2 * len(self._asks) + 64:
+            if len(heap) > 2 * len(self._timers) + 64:
                 heap[:] = [entry for entry in heap if self._current(entry[2], entry[1])]
                 heapq.heapify(heap)
 
@@ -118,10 +118,13 @@ class Timers:
 def speed_of(clock: Clock) -> float:
     """How many of the clock's seconds pass in a real one; 1 for a clock that stands still."""
     real = clock.real_seconds(_SECOND)
-    return 1 / real if isfinite(real) and real > 0 else 1.0
+    runs = isfinite(real) and real > 0
+    return 1 / real if runs else 1.0
 
 
 def _earliest(one: float | None, other: float | None) -> float | None:
-    if one is None or other is None:
-        return other if one is None else one
+    if one is None:
+        return other
+    if other is None:
+        return one
     return min(one, other)

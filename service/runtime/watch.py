@@ -1,7 +1,7 @@
-"""Keeps a cache true to an API server: one list, then a watch, for as long as the process lives.
+"""Keeps a cache in step with an API server: one list, then a watch, for as long as the process runs.
 
-Lost connections are resumed where they broke; when the server no longer remembers that point, everything is listed
-again and compared, so that a deletion that happened meanwhile is not missed.
+A watch that breaks resumes at the last version. If the server no longer knows that version, the reflector lists again
+and compares, so that it misses no deletion.
 """
 
 import asyncio
@@ -30,28 +30,28 @@ from service.runtime.key import Key
 log = structlog.get_logger()
 
 PAGE = 500
-# A list older than what we know comes from a lagging server; one that stays old, from a restored backup.
-STALE_LISTS_BEFORE_BELIEVING = 4
+# A list that is older than the cache comes from a lagging server; if it stays older, from a restored backup.
+MAX_STALE_LISTS = 4
 _STEADY_SECONDS = 5.0
 _REFUSED_FACTOR = 6
-"""So many times longer is the longest pause after an answer that only a person changes, such as by a role."""
+"""The longest pause is this many times longer after an error that only a user can fix, such as a missing role."""
 
 
-class Source(Protocol):
-    """Where objects come from."""
+class ListerWatcher(Protocol):
+    """Lists and watches objects."""
 
-    async def page(self, more: str | None) -> Page:
+    async def list_page(self, more: str | None) -> Page:
         """Part of the list."""
         ...
 
-    def follow(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
-        """Changes since a version; `on_open` is called as soon as they are on their way."""
+    def watch(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
+        """Changes since a version; `on_open` is called as soon as the server has accepted the watch."""
         ...
 
 
 @dataclass(slots=True)
-class Objects:
-    """The objects of one kind, perhaps in one namespace or with certain labels."""
+class ListWatch:
+    """Lists and watches one kind, optionally in one namespace or with a selector."""
 
     client: Client
     resource: Resource
@@ -61,15 +61,17 @@ class Objects:
     metadata_only: bool = False
     idle_seconds: float = IDLE_SECONDS
     page_size: int = PAGE
-    _fewer: int | None = None
-    """How many are asked for until the end of a list, since more of them were too large."""
+    _reduced_size: int | None = None
+    """The page size until the end of a list, after larger pages had too many bytes."""
 
     def __str__(self) -> str:
         return self.resource.label
 
-    async def page(self, more: str | None) -> Page:
+    async def list_page(self, more: str | None) -> Page:
         """Part of the list, from a consistent snapshot."""
-        size = self._fewer if more and self._fewer else self.page_size
+        size = self.page_size
+        if more and self._reduced_size:
+            size = self._reduced_size
         page = await self.client.list_page(
             self.resource,
             namespace=self.namespace,
@@ -79,11 +81,11 @@ class Objects:
             more=more,
             metadata_only=self.metadata_only,
         )
-        self._fewer = page.limit
+        self._reduced_size = page.limit
         return page
 
-    def follow(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
-        """A watch; the server ends it after 5 to 10 minutes, each one at another moment."""
+    def watch(self, resource_version: str, on_open: Callable[[], None]) -> AsyncGenerator[WatchEvent, None]:
+        """A watch that the server ends after 5 to 10 minutes; the exact time is random."""
         return self.client.watch(
             self.resource,
             resource_version,
@@ -98,11 +100,11 @@ class Objects:
 
 
 class Reflector:
-    """Runs list and watch into a cache. `synced` is set once the cache is complete, and stays set."""
+    """Fills a cache by list and watch. `synced` is set once the cache is complete, and stays set."""
 
     def __init__(
         self,
-        source: Source,
+        source: ListerWatcher,
         cache: Cache,
         *,
         backoff: Backoff | None = None,
@@ -110,71 +112,65 @@ class Reflector:
     ) -> None:
         self.synced = asyncio.Event()
         self.error: KubeError | None = None
-        """Why there is no connection at the moment, if there is none."""
+        """Why there is no connection now; None if there is one."""
         self.on_restart: Callable[[str], None] | None = None
-        """Told the reason whenever a watch broke."""
+        """Called with the reason whenever a watch breaks."""
         self.on_connected: Callable[[], None] | None = None
-        """Told whenever the server is heard after a failure, and the first time."""
+        """Called when the server answers for the first time, and for the first time after a failure."""
         self.on_defect: Callable[[str], None] | None = None
-        """Told what is wrong with an object that cannot be read: once, until it can be read again."""
+        """Called with what is wrong with an object that cannot be read: once, until it can be read again."""
         self.failures = 0
         """Failures in a row."""
         self._source = source
         self._cache = cache
         self._backoff = backoff or Backoff(base=1.0, cap=10.0, jitter=0.5)
-        self._refused = replace(self._backoff, cap=_REFUSED_FACTOR * self._backoff.cap)
-        # Reflectors that share a lock list one after the other, which keeps memory and load flat after an outage.
+        self._refused_backoff = replace(self._backoff, cap=_REFUSED_FACTOR * self._backoff.cap)
+        # Reflectors that share a lock list one after the other, which limits memory and load after an outage.
         self._relisting = relisting or nullcontext()
         self._position: int | None = None
         self._stale_lists = 0
         self._expired = False
-        self._following_since = inf
+        self._watching_since = inf
         self._live_at = time.monotonic()
         self._pace = Pace()
-        defective = weakref.WeakMethod(self._defective)
-
-        def report(key: Key, mark: Mark) -> None:
-            # The cache outlives its reflector; if it held it, both would wait for a search for cycles to be freed.
-            told = defective()
-            if told is not None:
-                told(key, mark)
-
-        cache.on_defect = report
+        cache.on_defect = _weakly(self._defective)
 
     @property
     def position(self) -> int:
-        """Everything up to this version has been taken in; 0 before the first list, and before a list that is due."""
+        """The cache contains all changes up to this version; 0 before the first list, and before a relist."""
         return self._position or 0
 
     def down_seconds(self) -> float:
-        """For how long there has been no watch that lasted; 0 if there is one."""
+        """For how long there has been no steady watch; 0 if there is one."""
         now = time.monotonic()
-        return 0.0 if now - self._following_since > _STEADY_SECONDS else now - self._live_at
+        if now - self._watching_since > _STEADY_SECONDS:
+            return 0.0
+        return now - self._live_at
 
     async def run(self) -> None:
-        """Never returns; cancel it. Failures of the server are waited out."""
+        """Lists and watches until cancelled; backs off while the server fails."""
         while True:
             try:
-                await self.follow()
+                await self.list_and_watch()
             except KubeError as error:
                 await asyncio.sleep(self.failed(error))
 
-    async def follow(self) -> None:
-        """Lists if need be, then watches until the server ends the watch, as it does every few minutes."""
+    async def list_and_watch(self) -> None:
+        """Lists if necessary, then watches until the server ends the watch, as it does every few minutes."""
         if self._position is None:
             async with self._relisting:
                 self._position = await self._relist()
             self._healthy()
-        async with aclosing(self._source.follow(str(self._position), self._opened)) as events:
+        async with aclosing(self._source.watch(str(self._position), self._opened)) as events:
             async for event in events:
                 if self._position is None:
-                    return  # told to start over, and this is still from where we were
-                self._position = self._take(event)
+                    return  # `relist` was called: this event still comes from the old server
+                self._position = self._apply(event)
         if not self._was_steady():
             raise Unavailable("the watch ended as soon as it began")
 
     def failed(self, error: KubeError) -> float:
-        """Takes note of a failure; the seconds to wait before following on."""
+        """Records a failure; returns the seconds to wait before the next try."""
         if self.error is None:
             log.warning("watch lost", kind=str(self._source), reason=error.message)
         self.error = error
@@ -183,20 +179,22 @@ class Reflector:
             self._position = None
         if self.on_restart is not None:
             self.on_restart(type(error).__name__)
-        expired_again, self._expired = self._expired, isinstance(error, Expired)
-        if self._expired and (self.failures == 1 or not expired_again):
-            return 0.0  # nothing is wrong with the server, any more: list again at once
-        backoff = self._refused if isinstance(error, Forbidden | NotFound) else self._backoff
+        expired_before = self._expired
+        self._expired = isinstance(error, Expired)
+        first_expiry = self.failures == 1 or not expired_before
+        if self._expired and first_expiry:
+            return 0.0  # the server works: list again at once
+        backoff = self._refused_backoff if isinstance(error, Forbidden | NotFound) else self._backoff
         pause = backoff.seconds(self.failures, random.random())  # noqa: S311 - spreads load
         return max(pause, error.retry_after or 0.0)
 
-    def start_over(self) -> None:
-        """The server may be another one now: its versions mean nothing here, so list again before following on."""
+    def relist(self) -> None:
+        """Lists again before watching on: the server may be another one now, with versions of its own."""
         self._position = None
         self._cache.forget_versions()
 
     async def _relist(self) -> int:
-        page = await self._source.page(None)
+        page = await self._source.list_page(None)
         version = version_of({"metadata": {"resourceVersion": page.resource_version}})
         self._check_fresh(version)
         seen: set[Key] = set()
@@ -206,7 +204,7 @@ class Reflector:
                 await self._pace.spent(0)
             if page.more is None:
                 break
-            page = await self._source.page(page.more)
+            page = await self._source.list_page(page.more)
         self._cache.keep_only(seen, version)
         return version
 
@@ -215,19 +213,19 @@ class Reflector:
             self._stale_lists = 0
             return
         self._stale_lists += 1
-        if self._stale_lists < STALE_LISTS_BEFORE_BELIEVING:
-            raise Unavailable(f"the list is as of version {version}, older than {self._cache.newest} seen before")
+        if self._stale_lists < MAX_STALE_LISTS:
+            raise Unavailable(f"the list has version {version}, older than version {self._cache.newest} seen before")
         self._stale_lists = 0
         self._cache.forget_versions()
 
-    def _take(self, event: WatchEvent) -> int:
+    def _apply(self, event: WatchEvent) -> int:
         match event.type:
             case "ADDED" | "MODIFIED":
                 self._store(event.object, event.too_large)
             case "DELETED":
                 self._remove(event.object)
             case "BOOKMARK" if version_of(event.object) < self.position:
-                raise Expired("the server's history went back")
+                raise Expired("the server went back to an older version")
         try:
             return version_of(event.object)
         except Unreadable:
@@ -236,31 +234,32 @@ class Reflector:
             return self.position
 
     def _store(self, raw: Object, too_large: str) -> Key:
-        """Takes in an object; what cannot be read costs nobody the others."""
+        """Stores an object; one that cannot be read does not affect the others."""
         if too_large:
-            return self._cache.skip(raw, Defect.TOO_LARGE, too_large)
+            return self._cache.mark_unreadable(raw, Defect.TOO_LARGE, too_large)
         try:
             self._cache.upsert(raw)
             return key_of(raw)
         except Unreadable as error:
-            return self._cache.skip(raw, Defect.MALFORMED, error.message)
+            return self._cache.mark_unreadable(raw, Defect.MALFORMED, error.message)
 
     def _remove(self, raw: Object) -> None:
         try:
             self._cache.remove(raw)
         except Unreadable as error:
-            # Which one it was is seen by what is missing.
-            raise Expired(f"an object was deleted, but which one cannot be told: {error.message}") from error
+            # A new list shows which one is missing.
+            raise Expired(f"an object was deleted, but its name cannot be read: {error.message}") from error
 
     def _defective(self, key: Key, mark: Mark) -> None:
-        done = "kept without its depths" if mark.defect is Defect.TOO_DEEP else "ignored until it changes"
-        told = {"kind": str(self._source), "name": str(key), "reason": str(mark.defect), "why": mark.why}
-        log.warning("an object cannot be read", done=done, **told)
+        done = "kept without its deepest levels" if mark.defect is Defect.TOO_DEEP else "ignored until it changes"
+        fields = {"kind": str(self._source), "name": str(key), "reason": str(mark.defect), "why": mark.why}
+        log.warning("an object cannot be read", done=done, **fields)
         if self.on_defect is not None:
             self.on_defect(mark.defect)
 
     def _was_steady(self) -> bool:
-        since, self._following_since = self._following_since, inf
+        since = self._watching_since
+        self._watching_since = inf
         now = time.monotonic()
         steady = now - since > _STEADY_SECONDS
         if steady:
@@ -268,7 +267,7 @@ class Reflector:
         return steady
 
     def _opened(self) -> None:
-        self._following_since = time.monotonic()
+        self._watching_since = time.monotonic()
         self._healthy()
 
     def _healthy(self) -> None:
@@ -280,6 +279,18 @@ class Reflector:
         self.synced.set()
         if self.on_connected is not None:
             self.on_connected()
+
+
+def _weakly(method: Callable[[Key, Mark], None]) -> Callable[[Key, Mark], None]:
+    """The method without a reference to its reflector, which would make a cycle that only garbage collection frees."""
+    reference = weakref.WeakMethod(method)
+
+    def call(key: Key, mark: Mark) -> None:
+        bound = reference()
+        if bound is not None:
+            bound(key, mark)
+
+    return call
 
 
 def _too_large(error: KubeError) -> bool:

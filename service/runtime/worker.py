@@ -1,4 +1,4 @@
-"""Takes keys from the queue and has them handled, so many at a time; one object's failure stays its own."""
+"""Workers that take keys from the queue and handle them; the failure of one key does not affect others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,12 +21,12 @@ class WorkerPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Works until `stop`, or until cancelled; what is in hand is then abandoned."""
+        """Works until `stop`; if cancelled, abandons the keys that are being handled."""
         async with asyncio.TaskGroup() as group:
             self._tasks = {group.create_task(self._work(), name=f"worker-{n}") for n in range(self._size)}
 
     async def stop(self, grace_seconds: float) -> None:
-        """Takes no more keys, lets workers finish for a while, then cancels the rest."""
+        """Takes no more keys, lets workers finish for `grace_seconds`, then cancels the rest."""
         self._queue.close()
         if self._tasks:
             _, slow = await asyncio.wait(self._tasks, timeout=grace_seconds)
@@ -41,9 +41,9 @@ class WorkerPool:
                 return
             try:
                 await self._handle(key)
-            except Exception as error:  # noqa: BLE001 - supervision: whatever it is, the others go on
+            except Exception as error:  # noqa: BLE001 - supervision: whatever happens, other keys go on
                 self._on_error(key, error)
             finally:
                 self._queue.done(key)
-            # A pass that finds everything in caches never waits: thousands of them would hold up leases and webhooks.
+            # A pass that finds everything in caches never awaits: thousands in a row would hold up Leases and webhooks.
             await asyncio.sleep(0)

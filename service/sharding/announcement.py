@@ -6,30 +6,32 @@ from typing import Final
 import orjson
 
 LONGEST_SECONDS: Final = 2400.0
-"""An announcement that claims to be good for longer than the settings allow is good for this long."""
+"""An announcement that claims to be valid for longer than the settings allow is valid for this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """A replica acts in the namespaces that it watches, all of them if it names none."""
+    """A replica acts in the namespaces in `watches`, or in all namespaces if it names none."""
 
     watches: tuple[str, ...]
     seconds: float
-    """Unchanged for this long, the announcement counts no more."""
+    """The announcement expires when it has not changed for this long."""
     renewal: str
 
-    def packed(self) -> str:
-        """As it is stored."""
+    def to_json(self) -> str:
+        """The text that is stored in an annotation."""
         content = {"watches": self.watches, "seconds": self.seconds, "renewal": self.renewal}
         return orjson.dumps(content).decode()
 
     def overlaps(self, watches: tuple[str, ...]) -> bool:
         """Whether a release that watches these namespaces would act on the same objects."""
-        return not self.watches or not watches or not set(self.watches).isdisjoint(watches)
+        if not self.watches or not watches:
+            return True
+        return not set(self.watches).isdisjoint(watches)
 
 
-def parsed(text: str) -> Announcement | None:
-    """An announcement as stored; None if it is not one."""
+def parse(text: str) -> Announcement | None:
+    """The announcement in an annotation; None if the text is not one."""
     try:
         content = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -43,25 +45,27 @@ def parsed(text: str) -> Announcement | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ObservedAnnouncement:
     """An announcement, and when this replica first saw it on its own clock: clocks of machines are never compared."""
 
     announcement: Announcement
     since: float
 
     def seconds_left(self, now: float) -> float:
-        """For how long the replica that made it may still be acting; 0 if it is not."""
+        """For how long the replica that announced it may still act; 0 once the announcement has expired."""
         return max(0.0, self.since + self.announcement.seconds - now)
 
 
-def heard(texts: dict[str, str], before: dict[str, Heard], now: float) -> dict[str, Heard]:
+def observe(
+    texts: dict[str, str], before: dict[str, ObservedAnnouncement], now: float
+) -> dict[str, ObservedAnnouncement]:
     """The announcements of one release by replica; one that did not change counts from when it was first seen."""
-    found: dict[str, Heard] = {}
+    found: dict[str, ObservedAnnouncement] = {}
     for replica, text in texts.items():
-        announcement = parsed(text)
+        announcement = parse(text)
         known = before.get(replica)
         if known is not None and known.announcement == announcement:
             found[replica] = known
         elif announcement is not None:
-            found[replica] = Heard(announcement, now)
+            found[replica] = ObservedAnnouncement(announcement, now)
     return found

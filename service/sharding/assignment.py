@@ -1,6 +1,6 @@
-"""Takes objects in hand when their shard becomes ours and lets go of them when it ceases to be; used by the controller.
+"""Queues the objects of a shard that this replica acquires and drops those of one that it loses; for the controller.
 
-A replica watches everything, so that it can serve any shard at once, but works only on what is its own.
+A replica watches all objects, so that it can serve any shard at once, but reconciles only those of its own shards.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from service.sharding.shard import SHARD, Shard
 
 
 class ShardQueue(Queue):
-    """Takes only keys that are ours: the watches tell of all."""
+    """Accepts only keys whose shard this replica holds; the watches report all objects."""
 
     def __init__(self, clock: Clock, owns: Callable[[Key], bool], *, running_per_namespace: int | None = None) -> None:
         latency = metrics.QUEUE_LATENCY.observe
@@ -26,52 +26,54 @@ class ShardQueue(Queue):
         self._owns = owns
 
     def add(self, key: Key, *, due: datetime | None = None, priority: int | None = None) -> None:
-        """As any queue does, for keys of ours."""
+        """Adds the key if this replica holds its shard."""
         if self._owns(key):
             super().add(key, due=due, priority=priority)
 
 
 class ShardAssignment:
-    """Which of all objects are in our care. `forget` is told which of them is not any more.
+    """The objects that this replica reconciles. `forget` is called with each key that it no longer does.
 
-    `everything` has the index `SHARD`, made for as many shards as the fence has.
+    `machines` has the index `SHARD`, made for as many shards as the fence has.
     """
 
-    def __init__(self, fence: Fence, queue: ShardQueue, everything: Informer, forget: Callable[[Key], None]) -> None:
+    def __init__(self, fence: Fence, queue: ShardQueue, machines: Informer, forget: Callable[[Key], None]) -> None:
         self._fence = fence
         self._queue = queue
-        self._everything = everything
+        self._machines = machines
         self._forget = forget
         for shard in fence.shards:
             metrics.SHARD_OBJECTS.labels(str(shard)).set_function(partial(self._count, shard))
 
     def acquired(self, shard: Shard) -> None:
-        """Looks at every object of the shard: nobody knows what its last holder left undone."""
+        """Queues every object of the shard: its last holder may have left work undone."""
         for key in self._members(shard):
-            raw = self._everything.get(key)
+            raw = self._machines.get(key)
             self._queue.add(key, priority=precedence_of(raw) if raw else None)
 
     def lost(self, shard: Shard) -> None:
-        """Lets go of every object of the shard."""
+        """Drops every object of the shard."""
         for key in self._members(shard):
-            self._let_go(key)
+            self._drop(key)
 
     async def handle(self, key: Key, work: Callable[[Key], Awaitable[None]]) -> None:
-        """Does the work for an object, if it is ours; what it writes is refused as soon as it is not."""
+        """Runs `work` if this replica holds the key's shard; the fence refuses its writes as soon as it does not."""
         try:
             if self._fence.owns(key):
-                with self._fence.in_hand(key):
+                with self._fence.acting_for(key):
                     await work(key)
         finally:
             if not self._fence.owns(key):
-                self._let_go(key)
+                self._drop(key)
 
     def _members(self, shard: Shard) -> frozenset[Key]:
-        return self._everything.keys_by(SHARD, str(shard.number))
+        return self._machines.keys_by(SHARD, str(shard.number))
 
     def _count(self, shard: Shard) -> int:
-        return self._everything.count_by(SHARD, str(shard.number)) if self._fence.holds(shard) else 0
+        if not self._fence.holds(shard):
+            return 0
+        return self._machines.count_by(SHARD, str(shard.number))
 
-    def _let_go(self, key: Key) -> None:
+    def _drop(self, key: Key) -> None:
         self._queue.discard(key)
         self._forget(key)

@@ -1,182 +1,247 @@
-"""One shard as a replica tries to get it, keeps it, loses it or gives it back; run by `service.sharding.manager`."""
+"""The election for one shard: one replica acquires its Lease, renews it, and releases or loses it.
+
+`service.sharding.manager` runs one election per shard.
+"""
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import structlog
 
 from service import metrics
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from service.sharding.leases import LeaseRecord, should_claim, should_yield, try_at
+from service.sharding.fence import Fence, RealTime
+from service.sharding.lease_store import LeaseStore
+from service.sharding.leases import LeaseRecord, LeaseTimes, Replica, acquire_at, should_hand_over, should_request
+from service.sharding.releases import ReleaseRegistry
 from service.sharding.shard import Shard
 
-if TYPE_CHECKING:
-    from service.sharding.manager import ShardManager
-
-_LOOK_EVERY: Final = 0.05
-_SOON: Final = 0.1
+_IDLE_POLL_SECONDS: Final = 0.05
+_RETRY_SOON_SECONDS: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
 
-class ShardElection:
-    """One shard: sought, kept, lost or given back. One step at a time, each with few requests."""
+@dataclass(slots=True)
+class ShardListener:
+    """Callbacks for a shard that this replica acquires, and for one that it loses or releases."""
 
-    def __init__(self, shard: Shard, leases: "ShardManager") -> None:
+    acquired: Callable[[Shard], None]
+    lost: Callable[[Shard], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionContext:
+    """What all elections of one replica share."""
+
+    store: LeaseStore
+    fence: Fence
+    listener: ShardListener
+    times: LeaseTimes
+    clock: RealTime
+
+
+class Coordinator(Protocol):
+    """What an election asks about the replica as a whole; the shard manager answers."""
+
+    releases: ReleaseRegistry
+
+    @property
+    def replica(self) -> Replica:
+        """This replica, with the number of shards that it holds now."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the replica stops, so that it acquires no more shards."""
+        ...
+
+    def blocked_for(self) -> float:
+        """Seconds until this replica may acquire a shard; 0 if it may now."""
+        ...
+
+    async def confirm_alone(self) -> bool:
+        """Asks the API server whether no other release, and no replica with another shard count, acts."""
+        ...
+
+
+class ShardElection:
+    """The election for one shard. Each step sends few requests and returns the seconds until the next step."""
+
+    def __init__(self, shard: Shard, context: ElectionContext, coordinator: Coordinator) -> None:
         self.shard = shard
         self.held = False
-        self.news = asyncio.Event()
-        self._leases = leases
-        self._renewed = 0.0
-        self._at_it = asyncio.Lock()
+        self._store = context.store
+        self._fence = context.fence
+        self._listener = context.listener
+        self._times = context.times
+        self._clock = context.clock
+        self._coordinator = coordinator
+        self._renewed_at = 0.0
+        self._lease_changed = asyncio.Event()
+        self._step = asyncio.Lock()
+
+    def wake(self) -> None:
+        """Starts the next step now, because a Lease changed."""
+        self._lease_changed.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Acquires and renews until cancelled."""
         while True:
-            self.news.clear()
+            self._lease_changed.clear()
             try:
-                async with self._at_it:
-                    pause = await (self._keep() if self.held else self._seek())
+                async with self._step:
+                    pause = await (self._keep() if self.held else self._try_acquire())
             except KubeError as error:
-                log.warning("lease out of reach", shard=str(self.shard), error=error.message)
-                pause = self._leases.times.retry
-            await self._nap(pause)
+                log.warning("the request for a Lease failed", shard=str(self.shard), error=error.message)
+                pause = self._times.retry
+            await self._wait(pause)
 
-    async def _nap(self, seconds: float) -> None:
-        """Until there are news, or it is time; never past the moment at which a shard would be lost."""
-        left = self._leases.fence.until(self.shard) - self._leases.clock() if self.held else seconds
+    async def _wait(self, seconds: float) -> None:
+        """Waits until the Lease changes or the time is up, but never past the moment at which the shard is lost."""
+        timeout = min(seconds, self._times.retry)
+        if self.held:
+            timeout = min(timeout, self._fence.until(self.shard) - self._clock())
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, min(seconds, left, self._leases.times.retry))):
-                await self.news.wait()
+            async with asyncio.timeout(max(0.0, timeout)):
+                await self._lease_changed.wait()
 
-    # While it is not ours
+    # While another replica, or none, holds the shard
 
-    async def _seek(self) -> float:
-        """Tries to get the shard if it is time; the seconds until it is."""
-        leases, sight, now = self._leases, self._leases.book.sight(self.shard), self._leases.clock()
-        if leases.stopping:
-            return leases.times.retry
-        blocked = leases.blocked_for()
+    async def _try_acquire(self) -> float:
+        """Acquires the Lease if it is time to; returns the seconds until it is."""
+        if self._coordinator.stopping:
+            return self._times.retry
+        blocked = self._coordinator.blocked_for()
         if blocked:
             return blocked
-        wait = try_at(self.shard, sight, leases.replica, leases.times) - now
+        record = self._store.get(self.shard)
+        replica = self._coordinator.replica
+        now = self._clock()
+        wait = acquire_at(self.shard, record, replica, self._times) - now
         if wait <= 0:
-            return await self._take()
-        if sight is not None and should_claim(self.shard, sight, leases.replica, now):
+            return await self._acquire()
+        if record is not None and should_request(self.shard, record, replica, now):
             with suppress(Conflict, NotFound):
-                await leases.book.claim(sight, leases.replica.identity)
+                await self._store.request(record, replica.identity)
         return wait
 
-    async def _take(self) -> float:
-        leases, sent = self._leases, self._leases.clock()
+    async def _acquire(self) -> float:
+        sent = self._clock()
         try:
-            await leases.book.take(self.shard, leases.replica.identity)
-        except (AlreadyExists, Conflict):  # somebody was quicker
-            await leases.book.read(self.shard)
-            return _jitter(_SOON)
-        if not await leases.alone():
-            await self._release()
-            return _jitter(leases.times.retry)
-        self._acquired(sent)
-        return leases.times.retry
+            await self._store.acquire(self.shard, self._coordinator.replica.identity)
+        except (AlreadyExists, Conflict):  # another replica was faster
+            await self._store.read(self.shard)
+            return _jitter(_RETRY_SOON_SECONDS)
+        if not await self._coordinator.confirm_alone():
+            await self._free_lease()
+            return _jitter(self._times.retry)
+        self._start_acting(sent)
+        return self._times.retry
 
-    def _acquired(self, sent: float) -> None:
-        self.held, self._renewed = True, sent
+    def _start_acting(self, sent: float) -> None:
+        self.held = True
+        self._renewed_at = sent
         self._extend(sent)
         metrics.LEASE_TRANSITIONS.labels(str(self.shard), "acquired").inc()
         log.info("shard acquired", shard=str(self.shard))
-        self._leases.listener.acquired(self.shard)
+        self._listener.acquired(self.shard)
 
-    # While it is ours
+    # While this replica holds the shard
 
     async def _keep(self) -> float:
-        """Renews if it is time; the seconds until it is."""
-        leases, sight = self._leases, self._leases.book.sight(self.shard)
-        if not leases.fence.holds(self.shard):
+        """Renews the Lease if it is time to; returns the seconds until it is."""
+        record = self._store.get(self.shard)
+        if not self._fence.holds(self.shard):
             self.lose("not renewed in time")
-            return _SOON
-        if sight is None or sight.deleted or sight.holder != leases.replica.identity:
-            self.lose("taken by somebody else, or deleted")
-            return _SOON
-        if should_yield(self.shard, sight, leases.replica):
-            await self._give_back("wanted by another replica")
-            return leases.times.retry
-        wait = self._renewed + leases.times.retry - leases.clock()
-        return wait if wait > 0 else await self._renew(sight)
+            return _RETRY_SOON_SECONDS
+        if record is None or record.deleted or record.holder != self._coordinator.replica.identity:
+            self.lose("another replica took the Lease, or it was deleted")
+            return _RETRY_SOON_SECONDS
+        if should_hand_over(self.shard, record, self._coordinator.replica):
+            await self._release("another replica requests it")
+            return self._times.retry
+        wait = self._renewed_at + self._times.retry - self._clock()
+        if wait > 0:
+            return wait
+        return await self._renew(record)
 
-    async def _renew(self, sight: LeaseRecord) -> float:
-        leases, sent = self._leases, self._leases.clock()
+    async def _renew(self, record: LeaseRecord) -> float:
+        sent = self._clock()
         try:
-            await leases.book.renew(sight)
-        except (Conflict, NotFound):  # changed meanwhile: perhaps only an annotation
-            await leases.book.read(self.shard)
+            await self._store.renew(record)
+        except (Conflict, NotFound):  # the Lease changed, perhaps only in an annotation
+            await self._store.read(self.shard)
             return 0.0
-        if not leases.fence.holds(self.shard):
-            # The answer came after we had stopped acting: what was due meanwhile was let go, and is taken up again.
+        if not self._fence.holds(self.shard):
+            # The answer came after the replica stopped acting. It dropped the shard's keys, so it acquires them again.
             self.lose("renewed too late")
-            if not await leases.alone():
-                await self._release()
-                return _jitter(leases.times.retry)
-            self._acquired(sent)
-        self._renewed = sent
+            if not await self._coordinator.confirm_alone():
+                await self._free_lease()
+                return _jitter(self._times.retry)
+            self._start_acting(sent)
+        self._renewed_at = sent
         self._extend(sent)
-        await leases.neighbours.keep()
-        return leases.times.retry
+        await self._coordinator.releases.renew()
+        return self._times.retry
 
     def _extend(self, sent: float) -> None:
-        """The others count from when they see a renewal, which is later than when it was sent."""
-        times, neighbours = self._leases.times, self._leases.neighbours
-        until = min(sent + times.deadline, neighbours.until)
-        others = min(sent + times.duration, neighbours.others)
-        self._leases.fence.extend(self.shard, until, others=others)
+        """Counts from when the renewal was sent: other replicas see it later, and count from then."""
+        releases = self._coordinator.releases
+        until = min(sent + self._times.deadline, releases.until)
+        others_from = min(sent + self._times.duration, releases.others_from)
+        self._fence.extend(self.shard, until, others_from=others_from)
 
     def lose(self, why: str) -> None:
-        """Stops acting, at once."""
-        self._leases.fence.drop(self.shard)
+        """Stops acting at once."""
+        self._fence.drop(self.shard)
         if self.held:
             self.held = False
             metrics.LEASE_TRANSITIONS.labels(str(self.shard), "lost").inc()
             log.warning("shard lost", shard=str(self.shard), why=why)
-            self._leases.listener.lost(self.shard)
+            self._listener.lost(self.shard)
 
-    async def give_back(self, why: str) -> None:
-        """Waits until no request is under way, then gives the shard back."""
-        async with self._at_it:
+    async def release(self, why: str) -> None:
+        """Waits for the current step to end, then releases the shard."""
+        async with self._step:
             if self.held:
-                await self._give_back(why)
+                await self._release(why)
 
-    async def _give_back(self, why: str) -> None:
-        """Stops acting, and frees the Lease when nothing is in hand any more; if something hangs, it just expires."""
+    async def _release(self, why: str) -> None:
+        """Stops acting, and frees the Lease once no pass over the shard runs; if a pass hangs, the Lease expires."""
         self.held = False
-        self._leases.fence.drop(self.shard)
-        self._leases.listener.lost(self.shard)
+        self._fence.drop(self.shard)
+        self._listener.lost(self.shard)
         metrics.LEASE_TRANSITIONS.labels(str(self.shard), "released").inc()
-        log.info("shard given back", shard=str(self.shard), why=why)
-        if await self._put_down():
-            await self._release()
+        log.info("shard released", shard=str(self.shard), why=why)
+        if await self._wait_until_idle():
+            await self._free_lease()
 
-    async def _put_down(self) -> bool:
-        """Waits a little for what is in hand; its next write is refused, so it cannot take long."""
-        for _ in range(int(self._leases.times.request / _LOOK_EVERY)):
-            if not self._leases.fence.busy(self.shard):
+    async def _wait_until_idle(self) -> bool:
+        """Waits a little for passes to end; the fence refuses their next write, so they cannot take long."""
+        for _ in range(int(self._times.request / _IDLE_POLL_SECONDS)):
+            if not self._fence.busy(self.shard):
                 return True
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_IDLE_POLL_SECONDS)
         return False
 
-    async def _release(self) -> None:
-        leases = self._leases
-        seen = leases.book.sight(self.shard)
+    async def _free_lease(self) -> None:
+        """Removes this replica as holder, so that another can acquire the Lease at once."""
+        identity = self._coordinator.replica.identity
+        record = self._store.get(self.shard)
         try:
-            while seen is not None and seen.holder == leases.replica.identity:
+            while record is not None and record.holder == identity:
                 with suppress(Conflict):
-                    return await leases.book.release(seen)
-                seen = await leases.book.read(self.shard)
+                    return await self._store.release(record)
+                record = await self._store.read(self.shard)
         except KubeError as error:
-            log.info("lease left to expire", shard=str(self.shard), error=error.message)
+            log.info("cannot free the Lease; it expires by itself", shard=str(self.shard), error=error.message)
 
 
 def _jitter(seconds: float) -> float:
-    """So that two who collided do not collide again."""
+    """Keeps two replicas that collided from colliding again."""
     return seconds * (1 + random.random())  # noqa: S311 - not a secret

@@ -1,7 +1,7 @@
-"""Knows which shards are ours, and until when; refuses passes and writes for those that are not.
+"""Knows which shards this replica holds, and until when; refuses passes and writes for all others.
 
-The leases extend and drop what is held here, the controller asks before it takes an object in hand, and clients ask
-right before the bytes of a write leave.
+The elections extend and drop the shards, the controller asks before each pass, and clients ask right before they send
+the bytes of a write.
 """
 
 import time
@@ -15,35 +15,35 @@ from service.runtime.key import Key
 from service.sharding.shard import Shard, shard_number
 from service.sharding.watchdog import Watchdog
 
-_IN_HAND: Final[ContextVar[Key | None]] = ContextVar("in_hand", default=None)
+_ACTING_FOR: Final[ContextVar[Key | None]] = ContextVar("acting_for", default=None)
 
 RealTime = Callable[[], float]
 
 
 def boottime() -> float:
-    """Seconds on a clock that nobody can set and that goes on while the machine is suspended."""
+    """Seconds on a clock that cannot be set and that runs on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class NotOursError(Exception):
-    """The shard of the object in hand is not held, or not any more: somebody else may be acting for it."""
+    """This replica does not hold the shard of the object, or no longer does: another replica may act for it."""
 
 
 class Fence:
-    """The shards held, each until an instant that its lease extends."""
+    """The shards that this replica holds, each until an instant that every renewal of its Lease extends."""
 
     def __init__(self, count: int, clock: RealTime = boottime, alarm: Watchdog | None = None) -> None:
         self.count = count
         self._clock = clock
-        self._alarm = alarm
+        self._watchdog = alarm
         self._until: dict[int, float] = {}
         self._since: dict[int, float] = {}
-        self._alarm_at: dict[int, float] = {}
-        self._in_hand: Counter[int] = Counter()
+        self._exit_at: dict[int, float] = {}
+        self._passes: Counter[int] = Counter()
 
     @property
     def shards(self) -> tuple[Shard, ...]:
-        """All there are, ours or not."""
+        """All shards, held or not."""
         return tuple(Shard(number, self.count) for number in range(self.count))
 
     def shard(self, key: Key) -> Shard:
@@ -51,72 +51,72 @@ class Fence:
         return Shard(shard_number(key.namespace, key.name, self.count), self.count)
 
     def shown(self, key: Key) -> str | None:
-        """What the status says about who serves an object."""
+        """The shard of an object as `status.shard` shows it."""
         return str(self.shard(key))
 
-    def extend(self, shard: Shard, until: float, *, others: float | None = None) -> None:
-        """The shard is ours until then; others may act for it from `others` on."""
+    def extend(self, shard: Shard, until: float, *, others_from: float | None = None) -> None:
+        """This replica holds the shard until `until`; another may act for it from `others_from` on."""
         if not self.holds(shard):
             self._since[shard.number] = self._clock()
         self._until[shard.number] = until
-        self._alarm_at[shard.number] = until if others is None else (until + others) / 2
+        self._exit_at[shard.number] = until if others_from is None else (until + others_from) / 2
 
     def drop(self, shard: Shard) -> None:
-        """The shard is not ours any more."""
+        """This replica no longer holds the shard."""
         self._until.pop(shard.number, None)
 
     def until(self, shard: Shard) -> float:
-        """When the shard ceases to be ours unless its lease is renewed; long ago if it is not ours."""
+        """When this replica loses the shard unless it renews the Lease; minus infinity if it does not hold it."""
         return self._until.get(shard.number, float("-inf"))
 
     def holds(self, shard: Shard) -> bool:
-        """Whether we may act for the shard now."""
+        """Whether this replica may act for the shard now."""
         return self._clock() < self.until(shard)
 
     def owns(self, key: Key) -> bool:
-        """Whether we may act for an object now."""
+        """Whether this replica may act for an object now."""
         return self.holds(self.shard(key))
 
     def held_for(self, key: Key) -> float:
-        """For how many seconds we have been the one to act for an object."""
+        """For how many seconds this replica has held the shard of an object."""
         return self._clock() - self._since.get(self.shard(key).number, float("-inf"))
 
     def busy(self, shard: Shard) -> bool:
-        """Whether an object of the shard is still in hand."""
-        return self._in_hand[shard.number] > 0
+        """Whether a pass over an object of the shard still runs."""
+        return self._passes[shard.number] > 0
 
     @contextmanager
-    def in_hand(self, key: Key) -> Iterator[None]:
-        """Whatever is written inside is written for that object."""
+    def acting_for(self, key: Key) -> Iterator[None]:
+        """Every write inside this context, in child tasks too, is checked against the shard of that object."""
         number = self.shard(key).number
-        token = _IN_HAND.set(key)
-        self._in_hand[number] += 1
+        token = _ACTING_FOR.set(key)
+        self._passes[number] += 1
         try:
             yield
         finally:
-            self._in_hand[number] -= 1
-            _IN_HAND.reset(token)
+            self._passes[number] -= 1
+            _ACTING_FOR.reset(token)
 
     def check(self) -> None:
-        """Aborts a write for an object of a shard that is not ours; what is written for no object may pass."""
-        key = _IN_HAND.get()
+        """Aborts a write for an object whose shard is not held; a write outside `acting_for` passes."""
+        key = _ACTING_FOR.get()
         if key is None:
             return
         shard = self.shard(key)
-        if self.holds(shard) and self._alarm is not None:
-            self._alarm.watch(self._alarm_at[shard.number])
-        # Asked after the alarm is set: from here on the write leaves in time, or not at all.
+        if self.holds(shard) and self._watchdog is not None:
+            self._watchdog.watch(self._exit_at[shard.number])
+        # Checked after the watchdog is armed: from here on the write is sent in time, or the process ends.
         if not self.holds(shard):
-            raise NotOursError(f"the lease of shard {shard} is not held: nothing is written for {key}")
+            raise NotOursError(f"this replica does not hold shard {shard}: the write for {key} is refused")
 
 
 class NoFence(Fence):
-    """For a process that is the only one: everything is its own."""
+    """For a single replica without Leases: it holds every shard."""
 
     def __init__(self) -> None:
         super().__init__(count=1)
 
-    def holds(self, shard: Shard) -> bool:  # noqa: ARG002 - whatever it is
+    def holds(self, shard: Shard) -> bool:  # noqa: ARG002 - any shard
         """Always."""
         return True
 

@@ -1,4 +1,4 @@
-"""What a replica knows of a shard's Lease, and when it should try to get or give up the shard: pure, no requests."""
+"""What a replica knows of a shard's Lease, and when it should acquire or hand over the shard: pure, no requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,36 +7,36 @@ from typing import Final
 from service.sharding.shard import Shard
 
 DELETED: Final = 0
-"""The version of a Lease that has been deleted."""
+"""The version in the record of a Lease that was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """How long things take, in real seconds."""
+    """The times of leader election, in real seconds."""
 
     duration: float = 15.0
-    """Untouched for this long, a Lease is anybody's."""
+    """Any replica may acquire a Lease that was not renewed for this long."""
     deadline: float = 10.0
-    """Its holder stops acting if it could not renew for this long."""
+    """The holder stops acting if it could not renew its Lease for this long."""
     retry: float = 2.0
-    """Pause between renewals, and between attempts."""
+    """Pause between renewals, and between attempts to acquire."""
 
     @property
     def request(self) -> float:
-        """A request that has no answer by then is given up, so that there is time for another."""
+        """The timeout of a request, so short that there is time for another one before the deadline."""
         return self.deadline / 3
 
     @property
-    def under_way(self) -> float:
-        """What was sent and has not arrived by then is given up, so that it does not meet the next holder's writes."""
+    def in_flight(self) -> float:
+        """A write that has not arrived after this long is abandoned: it must never meet the next holder's writes."""
         return 0.8 * (self.duration - self.deadline)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A Lease as one replica has seen it. Only durations on the replica's own clock count: clocks are never compared.
+    """A Lease as this replica observed it. Only durations on the replica's own clock count; clocks are never compared.
 
-    `since` is when the replica first saw this holder with this renewal.
+    `since` is when the replica first observed this holder with this renewal.
     """
 
     shard: Shard
@@ -50,21 +50,21 @@ class LeaseRecord:
 
     @property
     def deleted(self) -> bool:
-        """Whether the Lease is not there any more; whoever held it may not know yet."""
+        """Whether the Lease was deleted; its holder may not know yet."""
         return self.version == DELETED
 
     def live(self, now: float) -> bool:
-        """Whether its holder may be acting; if not, it is anybody's."""
+        """Whether its holder may be acting; if not, any replica may acquire the Lease."""
         return bool(self.holder) and now < self.since + self.duration
 
-    def same_hold(self, other: "LeaseRecord") -> bool:
-        """Whether neither the holder nor the renewal changed."""
+    def same_renewal(self, other: "LeaseRecord") -> bool:
+        """Whether both show the same holder and the same renewal."""
         return (self.holder, self.renewal) == (other.holder, other.renewal)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """Who asks: its identity, the shard it prefers, since when it runs, and how many shards it holds already."""
+    """One replica: its identity, the shard that it prefers, when it started, and how many shards it holds."""
 
     identity: str
     preferred: int
@@ -72,38 +72,43 @@ class Replica:
     held: int = 0
 
     def prefers(self, shard: Shard) -> bool:
-        """Whether this shard is its own rather than one that it looks after for others."""
+        """Whether this is its preferred shard; it hands over any other on request."""
         return shard.number == self.preferred
 
 
-def try_at(shard: Shard, sight: LeaseRecord | None, replica: Replica, times: LeaseTimes) -> float:
-    """The instant at which a replica should try to get a shard that it does not hold.
+def acquire_at(shard: Shard, record: LeaseRecord | None, replica: Replica, times: LeaseTimes) -> float:
+    """The instant at which a replica should try to acquire a shard that it does not hold.
 
-    Whoever prefers it goes first, then those who hold the fewest: so the shards spread evenly without any talk.
+    The replica that prefers the shard tries first, then those that hold the fewest shards. So the shards spread evenly
+    without any coordination.
     """
-    patience = 0.0 if replica.prefers(shard) else min(0.25 + 0.5 * replica.held, times.retry)
-    if sight is None:  # on the first start of all, those who prefer it are about to come up too
-        return replica.started + (patience if replica.prefers(shard) else 2 * times.retry + patience)
-    if sight.holder == replica.identity:
-        return sight.since
-    if sight.holder:
-        return sight.since + sight.duration + patience
-    promised = sight.wanted_by not in {"", replica.identity}
-    return sight.since + patience + (times.retry if promised else 0.0)
+    preferred = replica.prefers(shard)
+    delay = 0.0 if preferred else min(0.25 + 0.5 * replica.held, times.retry)
+    if record is None:
+        # On the very first start the replicas that prefer the other shards are starting too.
+        return replica.started + delay + (0.0 if preferred else 2 * times.retry)
+    if record.holder == replica.identity:
+        return record.since
+    if record.holder:
+        return record.since + record.duration + delay
+    requested_by_another = record.wanted_by not in {"", replica.identity}
+    return record.since + delay + (times.retry if requested_by_another else 0.0)
 
 
-def should_claim(shard: Shard, sight: LeaseRecord | None, replica: Replica, now: float) -> bool:
-    """Whether to ask the holder of the preferred shard for it: it may be looking after it for us."""
-    if sight is None or sight.deleted or not replica.prefers(shard) or not sight.live(now):
+def should_request(shard: Shard, record: LeaseRecord | None, replica: Replica, now: float) -> bool:
+    """Whether to request the preferred shard from the replica that holds it meanwhile."""
+    if record is None or record.deleted or not replica.prefers(shard) or not record.live(now):
         return False
-    return sight.holder != replica.identity and not sight.wanted_by
+    return record.holder != replica.identity and not record.wanted_by
 
 
-def should_yield(shard: Shard, sight: LeaseRecord | None, replica: Replica) -> bool:
-    """Whether a shard that we hold should be given to the one who asks for it."""
-    return sight is not None and not replica.prefers(shard) and sight.wanted_by not in {"", replica.identity}
+def should_hand_over(shard: Shard, record: LeaseRecord | None, replica: Replica) -> bool:
+    """Whether a replica should release a shard that it holds because another one requests it."""
+    if record is None or replica.prefers(shard):
+        return False
+    return record.wanted_by not in {"", replica.identity}
 
 
-def rivals(sights: Iterable[LeaseRecord], count: int) -> list[LeaseRecord]:
-    """Leases for another number of shards; nobody may act while one of them is live."""
-    return [sight for sight in sights if sight.shard.count != count]
+def with_other_count(records: Iterable[LeaseRecord], count: int) -> list[LeaseRecord]:
+    """Leases for another number of shards; no replica may act while one of them is live."""
+    return [record for record in records if record.shard.count != count]

@@ -1,7 +1,7 @@
-"""Ends the process if it was stopped between the check of a lease and the write which that check allowed.
+"""Ends the process if it was stopped between the check of a Lease and the write that the check allowed.
 
-No check in a process can exclude that: a stopped process does not know that it was stopped. So the kernel watches: a
-signal that came due meanwhile is delivered before the process runs one more instruction.
+The process itself cannot prevent such a write: a stopped process does not know that it was stopped. So a kernel timer
+does: a signal that became due meanwhile is delivered before the process runs another instruction.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections import deque
 from typing import Final
 
 EXIT_CODE: Final = int(signal.SIGALRM)
-"""How the process ends: with the number of the signal."""
+"""The exit code of a process that the watchdog ends: the number of the signal."""
 
 _ABSOLUTE: Final = 1
 _TO_THREAD: Final = 4
@@ -42,31 +42,31 @@ class _SignalEvent(ctypes.Structure):
 
 
 class Watchdog:
-    """A timer of the kernel, on the clock that goes on while the machine is suspended. Belongs to the loop's thread."""
+    """A kernel timer on the clock that runs on while the machine is suspended. Create it in the event loop's thread."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._timer = ctypes.c_void_p()
         self._armed = math.inf
         self._watched: deque[float] = deque()
-        # A handler, though the default would end us too: process 1 of a container is spared the default. And one in C,
-        # as Python's own would only take note of the signal.
+        # A handler of our own, as the kernel spares process 1 of a container the default action. And one in C, as
+        # Python's handlers only record the signal and run later.
         self._libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         self._libc.signal.restype = ctypes.c_void_p
         self._libc.signal(signal.SIGALRM, ctypes.cast(self._libc["_exit"], ctypes.c_void_p))
-        # To this thread, which writes: another one would let it run on for a moment.
+        # Signals this thread, which sends the writes: another thread would let it run on for a moment.
         event = _SignalEvent(None, signal.SIGALRM, _TO_THREAD, threading.get_native_id())
         made = self._libc.timer_create(time.CLOCK_BOOTTIME, ctypes.byref(event), ctypes.byref(self._timer))
         self._check(made)
 
     def watch(self, at: float) -> None:
-        """Ends the process at that instant, unless the loop gets to its next round: by then, the write has left."""
+        """Ends the process at that instant unless the event loop starts its next round: by then the write is sent."""
         self._watched.append(at)
-        asyncio.get_running_loop().call_soon(self._left)
+        asyncio.get_running_loop().call_soon(self._sent)
         self._arm()
 
-    def _left(self) -> None:
-        """The oldest write has left; younger ones may not have: they were allowed in the very round that begins now."""
+    def _sent(self) -> None:
+        """The oldest write is sent; later ones may not be: they were allowed in the round that begins now."""
         self._watched.popleft()
         self._arm()
 
@@ -84,4 +84,4 @@ class Watchdog:
     def _check(result: int) -> None:
         if result != 0:
             number = ctypes.get_errno()
-            raise OSError(number, f"no timer for leases: {os.strerror(number)}")
+            raise OSError(number, f"cannot set the timer that guards Leases: {os.strerror(number)}")

@@ -1,6 +1,6 @@
-"""The workload clusters that Nodes live in: one connection each, shared by all who need it.
+"""The workload clusters that Nodes live in: one connection each, shared by all machines of the cluster.
 
-Opened on first need, closed when nobody needs it any more.
+A connection opens when the first holder needs it, and closes some time after the last one releases it.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from service.workload.connection import ClusterListener, WorkloadCluster, Worklo
 
 log = structlog.get_logger()
 LINGER_SECONDS = 60.0
-_CRASH_PAUSE = 60.0
+_CRASH_PAUSE_SECONDS = 60.0
 
 
 class WorkloadClusters:
-    """Workload clusters by namespace and name. Whoever needs one holds it; `run` must be running meanwhile."""
+    """Workload clusters by namespace and name. A pass that needs one holds it; `run` must run meanwhile."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class WorkloadClusters:
         self._group: asyncio.TaskGroup | None = None
 
     def hold(self, cluster: Key, holder: Key) -> WorkloadCluster:
-        """The cluster, opened if need be; it stays open at least until `holder` releases it or holds another."""
+        """Opens the cluster if necessary; it stays open until `holder` releases it or holds another."""
         if self._held.get(holder) != cluster:
             self.release(holder)
             self._held[holder] = cluster
@@ -59,7 +59,7 @@ class WorkloadClusters:
         return self.hold(cluster, holder)
 
     def release(self, holder: Key) -> None:
-        """`holder` needs no cluster any more."""
+        """`holder` no longer needs a cluster."""
         cluster = self._held.pop(holder, None)
         if cluster is None:
             return
@@ -67,7 +67,7 @@ class WorkloadClusters:
         holders.discard(holder)
         if not holders:
             del self._holders[cluster]
-            # Often somebody else needs it a moment later: a new connection and list cost more than an idle watch.
+            # Often another holder needs it soon: a new connection and list cost more than an idle watch.
             asyncio.get_running_loop().call_later(self._linger, self._close_unless_held, cluster)
 
     def get(self, cluster: Key) -> WorkloadCluster | None:
@@ -75,7 +75,7 @@ class WorkloadClusters:
         return self._open.get(cluster)
 
     def holders(self, cluster: Key) -> frozenset[Key]:
-        """Who holds a cluster."""
+        """The holders of a cluster."""
         return frozenset(self._holders.get(cluster, ()))
 
     async def run(self) -> None:
@@ -97,9 +97,9 @@ class WorkloadClusters:
         if self._group is not None:
             self._tasks[workload.key] = start(
                 self._group,
-                _unbreakable(workload),
+                _run_supervised(workload),
                 name=f"cluster {workload.key}",
-                context=Context(),  # what it logs is not about the object that needed it first
+                context=Context(),  # its log lines must not carry the key of the pass that opened it
             )
 
     def _close_unless_held(self, cluster: Key) -> None:
@@ -111,12 +111,12 @@ class WorkloadClusters:
             task.cancel()
 
 
-async def _unbreakable(workload: WorkloadCluster) -> None:
-    """Somebody else's cluster must not end our process, whatever it sends."""
+async def _run_supervised(workload: WorkloadCluster) -> None:
+    """Restarts the connection after an unexpected error: no workload cluster may end this process."""
     while True:
         try:
             await workload.run()
         except Exception:
-            log.exception("a workload cluster's watch broke", cluster=str(workload.key))
-            workload.broke()
-            await asyncio.sleep(_CRASH_PAUSE)
+            log.exception("the connection to a workload cluster failed unexpectedly", cluster=str(workload.key))
+            workload.report_broken()
+            await asyncio.sleep(_CRASH_PAUSE_SECONDS)

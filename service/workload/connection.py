@@ -1,6 +1,7 @@
 """The connection to one workload cluster: a client, a Node watch, and whether both can be relied on.
 
-A cluster that cannot be reached says why, is tried again calmly, and keeps nobody waiting but its own machines.
+While a cluster cannot be reached, the connection says why and retries with back-off; only the machines of that cluster
+wait for it.
 """
 
 import asyncio
@@ -24,12 +25,12 @@ from service.runtime.cache import Cache, Change
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.runtime.tasks import start
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 from service.workload.kubeconfig import ClusterAccess, read_secret
 
 log = structlog.get_logger()
 
-# Short and few: a cluster that does not answer must not hold up the workers that serve others.
+# Low limits: a cluster that does not answer must not hold up the workers that serve others.
 LIMITS = Limits(
     calls=8,
     call_seconds=10.0,
@@ -40,15 +41,15 @@ LIMITS = Limits(
     values=50_000,
 )
 PAGE = 100
-"""A Node or pod has some hundred values, so a page of them has fewer than are taken in at once."""
-PATIENCE = Backoff(base=2.0, cap=60.0, jitter=0.5)
-# Some ten thousand Nodes; a server that sends more is up to no good.
+"""A Node or pod has some hundred values, so that a page of them stays below the limit of values."""
+RECONNECT_BACKOFF = Backoff(base=2.0, cap=60.0, jitter=0.5)
+# Enough for some ten thousand Nodes; a server that sends more is broken or hostile.
 NODE_BYTES = 64 * 1024 * 1024
-_SILENT_CALLS = 2
+_MAX_UNANSWERED = 2
 
 
 class WorkloadUnreachable(Unavailable):
-    """The workload cluster is known to be out of reach; nothing was sent. `reason` fits a condition."""
+    """The workload cluster is known to be unreachable; nothing was sent. `reason` fits a condition."""
 
 
 CONNECTING = Reachability(reachable=False, reason="Connecting", message="the workload cluster has not answered yet")
@@ -60,11 +61,12 @@ BROKEN = Reachability(
 
 
 def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
-    """What decisions look at: without images, volumes, field managers and the times of heartbeats.
+    """Keeps what decisions read: without images, volumes, field managers and the times of heartbeats.
 
-    `TypeError` if it is no Node: decisions rely on its shape, and the server is somebody else's.
+    `TypeError` if it is not a valid Node: decisions rely on its shape, and the server belongs to others.
     """
-    status, spec = raw.get("status") or {}, raw.get("spec") or {}
+    status = raw.get("status") or {}
+    spec = raw.get("spec") or {}
     metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
     conditions = [
         {key: condition[key] for key in ("type", "status", "reason", "message") if key in condition}
@@ -74,7 +76,7 @@ def slim_node(raw: dict[str, Any]) -> dict[str, Any]:
     texts = [metadata.get("labels") or {}, metadata.get("annotations") or {}, *conditions, *(spec.get("taints") or ())]
     named = {"providerID": spec.get("providerID") or "", **info}
     if not all(isinstance(value, str | None) for found in (*texts, named) for value in found.values()):
-        raise TypeError("what should be text is not")
+        raise TypeError("a label, annotation, condition, taint or id is not a string")
     return {
         "metadata": metadata,
         "spec": spec,
@@ -121,36 +123,37 @@ class WorkloadCluster:
         self._client: Client | None = None
         self._reflector: Reflector | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._beside: dict[str, Informer] = {}
-        self._beside_tasks: dict[str, asyncio.Task[None]] = {}
-        self._adopting = asyncio.Lock()
-        self._silent_calls = 0
-        self._doubted = asyncio.Event()
+        self._informers: dict[str, Informer] = {}
+        self._informer_tasks: dict[str, asyncio.Task[None]] = {}
+        self._access_lock = asyncio.Lock()
+        self._unanswered = 0
+        self._suspect = asyncio.Event()
 
     def client(self) -> Client:
-        """For calls; `WorkloadUnreachable` at once while the cluster is known to be out of reach."""
+        """The client for calls; `WorkloadUnreachable` at once while the cluster is known to be unreachable."""
         if self._client is None or not self.state.reachable:
             raise WorkloadUnreachable(f"cluster {self.key}: {self.state.message}", reason=self.state.reason)
         return self._client
 
     def watch(self, name: str, make: Callable[[Client], Informer]) -> Informer:
-        """What `make` made the first time, watched beside the Nodes for as long as the connection is kept.
+        """The informer of that name, made by `make` on the first call; it runs as long as the connection.
 
-        Its failures are its own: they do not make the cluster count as out of reach.
+        Its failures do not make the cluster count as unreachable.
         """
-        client, group, informer = self.client(), self._group, self._beside.get(name)
+        client = self.client()
+        informer = self._informers.get(name)
         if informer is None:
-            informer = self._beside[name] = make(client)
+            informer = self._informers[name] = make(client)
             informer.on_restart(partial(self._listener.restart, informer.resource.plural))
             informer.on_defect(partial(self._listener.defect, informer.resource.plural))
-            if group is not None:
-                self._beside_tasks[name] = start(group, informer.run(), name=f"watch {name} of {self.key}")
+            if self._group is not None:
+                self._informer_tasks[name] = start(self._group, informer.run(), name=f"watch {name} of {self.key}")
         return informer
 
     def unwatch(self, name: str) -> None:
-        """Ends such a watch and forgets what it has seen."""
-        self._beside.pop(name, None)
-        task = self._beside_tasks.pop(name, None)
+        """Stops the informer of that name and drops its cache."""
+        self._informers.pop(name, None)
+        task = self._informer_tasks.pop(name, None)
         if task is not None:
             task.cancel()
 
@@ -159,34 +162,39 @@ class WorkloadCluster:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                group.create_task(self._follow())
-                group.create_task(self._resolve_doubts())
+                group.create_task(self._watch_nodes())
+                group.create_task(self._probe_if_suspect())
         finally:
-            self._group, self._beside, self._beside_tasks = None, {}, {}
-            client, self._client, self._reflector, self.state = self._client, None, None, CONNECTING
+            client = self._client
+            self._group = None
+            self._informers = {}
+            self._informer_tasks = {}
+            self._client = None
+            self._reflector = None
+            self.state = CONNECTING
             if client is not None:
                 await client.close()
 
-    def broke(self) -> None:
-        """Takes note that something failed which nobody foresaw: who waits for this cluster is told at least that."""
+    def report_broken(self) -> None:
+        """Reports an unexpected error as the state of the connection."""
         self._report(BROKEN)
 
     async def refresh(self) -> bool:
-        """Reads the Secret again, after a refused token; whether it holds something new."""
+        """Reads the Secret again after a refused token; returns whether its content is new."""
         before = self._access
-        await self._adopt(await self._read_access())
+        await self._apply_access(await self._read_access())
         return self._access != before
 
-    async def _follow(self) -> None:
+    async def _watch_nodes(self) -> None:
         failures = 0
         while True:
             try:
-                reflector = await self._adopt(await self._read_access())
+                reflector = await self._apply_access(await self._read_access())
                 failures = 0
-                await reflector.follow()
+                await reflector.list_and_watch()
             except KubeError as error:
                 failures += 1
-                pause = self._reflector.failed(error) if self._reflector else PATIENCE.seconds(failures, 0.5)
+                pause = self._reflector.failed(error) if self._reflector else RECONNECT_BACKOFF.seconds(failures, 0.5)
                 self._failed(error)
                 await asyncio.sleep(pause)
 
@@ -194,7 +202,7 @@ class WorkloadCluster:
         name = f"{self.key.name}{KUBECONFIG_SECRET_SUFFIX}"
         try:
             secret = await self._management.get(SECRETS, name, namespace=self.key.namespace)
-            # Parsing YAML takes long enough to be noticed by others.
+            # In a thread, as parsing YAML would block the event loop for too long.
             return await asyncio.to_thread(read_secret, secret, self.key.name)
         except NotFound as error:
             raise WorkloadUnreachable(f"there is no Secret {name}", reason="KubeconfigNotFound") from error
@@ -203,72 +211,76 @@ class WorkloadCluster:
         except Unavailable:
             if self._access is None:
                 raise
-            return self._access  # the management cluster is away: that is no reason to give up on this one
+            return self._access  # only the management cluster is unavailable: keep the access that is known
 
-    async def _adopt(self, access: ClusterAccess) -> Reflector:
-        async with self._adopting:
+    async def _apply_access(self, access: ClusterAccess) -> Reflector:
+        async with self._access_lock:
             if self._client is None or self._access is None or self._reflector is None:
-                self._reflector = await self._open(access)
+                self._reflector = await self._connect(access)
             elif access != self._access:
-                await self._swap(self._client, self._reflector, self._access, access)
+                await self._swap_access(self._client, self._reflector, self._access, access)
             self._access = access
             return self._reflector
 
-    async def _open(self, access: ClusterAccess) -> Reflector:
-        # How late a write may arrive is the same for all clusters that one process writes to.
-        patience = self._management.transport.limits.unacknowledged_seconds
-        limits = replace(LIMITS, unacknowledged_seconds=patience)
+    async def _connect(self, access: ClusterAccess) -> Reflector:
+        # A late write is as dangerous here as in the management cluster, so the same limit applies.
+        unacknowledged = self._management.transport.limits.unacknowledged_seconds
+        limits = replace(LIMITS, unacknowledged_seconds=unacknowledged)
         self._client = Client(await _endpoint(access), _SecretToken(access.token, self), limits=limits)
         self._client.pace = self._pace
         self._client.guard_writes(self._listener.guard)
-        self._client.observe_calls(self._note)
-        reflector = Reflector(Objects(self._client, NODES, page_size=PAGE), self.nodes, backoff=PATIENCE)
+        self._client.observe_calls(self._observe_call)
+        reflector = Reflector(ListWatch(self._client, NODES, page_size=PAGE), self.nodes, backoff=RECONNECT_BACKOFF)
         reflector.on_connected = self._connected
         reflector.on_restart = partial(self._listener.restart, NODES.plural)
         reflector.on_defect = partial(self._listener.defect, NODES.plural)
         return reflector
 
-    async def _swap(self, client: Client, reflector: Reflector, old: ClusterAccess, new: ClusterAccess) -> None:
+    async def _swap_access(self, client: Client, reflector: Reflector, old: ClusterAccess, new: ClusterAccess) -> None:
         token = _SecretToken(new.token, self)
         endpoint = client.transport.endpoint if new.only_token_differs(old) else await _endpoint(new)
         await client.transport.replace(endpoint, token)
         if new.server != old.server:
-            reflector.start_over()
-            for informer in self._beside.values():
-                informer.start_over()
+            reflector.relist()
+            for informer in self._informers.values():
+                informer.relist()
 
     def _connected(self) -> None:
-        self._silent_calls = 0
-        self._doubted.clear()
+        self._unanswered = 0
+        self._suspect.clear()
         self._report(REACHABLE)
 
     def _failed(self, error: KubeError) -> None:
         definite = isinstance(error, WorkloadUnreachable | Unauthorized)
-        again = self._reflector is None or self._reflector.failures > 1
-        # One broken connection is daily business: the next try usually succeeds, and nobody need be told.
-        if definite or again or not self.state.reachable:
+        repeated = self._reflector is None or self._reflector.failures > 1
+        # A single broken connection is normal: the next try usually succeeds, so the state stays as it is.
+        if definite or repeated or not self.state.reachable:
             state = Reachability(reachable=False, reason=_reason(error), message=error.message)
             self._report(state, found=str(error.__cause__ or ""))
 
-    def _note(self, call: Call) -> None:
+    def _observe_call(self, call: Call) -> None:
         self._listener.call(call)
-        self._silent_calls = 0 if call.status else self._silent_calls + 1
-        if self._silent_calls >= _SILENT_CALLS and self.state.reachable:
-            # The watch may take a minute to notice; who calls in the meantime should not wait for time-outs.
-            self._doubted.set()
+        if call.status:
+            self._unanswered = 0
+        else:
+            self._unanswered += 1
+        if self._unanswered >= _MAX_UNANSWERED and self.state.reachable:
+            # The watch may take a minute to notice; until then no worker should wait for timeouts.
+            self._suspect.set()
             self._report(
                 Reachability(reachable=False, reason="NoAnswer", message="the workload cluster does not answer")
             )
 
-    async def _resolve_doubts(self) -> None:
+    async def _probe_if_suspect(self) -> None:
+        """Probes a cluster that left calls unanswered until it answers again, or its watch reconnects."""
         while True:
-            await self._doubted.wait()
+            await self._suspect.wait()
             failures = 1
-            while self._doubted.is_set() and not await self._answers():
-                await asyncio.sleep(PATIENCE.seconds(failures, 0.5))
+            while self._suspect.is_set() and not await self._answers():
+                await asyncio.sleep(RECONNECT_BACKOFF.seconds(failures, 0.5))
                 failures += 1
-            self._silent_calls = 0
-            self._doubted.clear()
+            self._unanswered = 0
+            self._suspect.clear()
             if self._reflector is not None and self._reflector.error is None:
                 self._report(REACHABLE)
 
@@ -277,14 +289,14 @@ class WorkloadCluster:
             if self._client is not None:
                 await self._client.raw_get("/version")
         except Unavailable as error:
-            await self._read_again(error)
+            await self._reread_access(error)
             return False
         except KubeError:
-            return True  # it says no, so it is there
+            return True  # an error response is an answer too
         return True
 
-    async def _read_again(self, why: Unavailable) -> None:
-        """Its CA or address may have changed; the watch, which still stands, would not ask for minutes."""
+    async def _reread_access(self, why: Unavailable) -> None:
+        """Reads the Secret again: CA or address may have changed, and an open watch would not notice for minutes."""
         try:
             if not await self.refresh() and isinstance(why, Untrusted):
                 self._failed(why)
@@ -292,25 +304,25 @@ class WorkloadCluster:
             self._failed(error)
 
     def _report(self, state: Reachability, found: str = "") -> None:
-        """Takes note of a state; `found` is for the operator's own log only."""
+        """Sets the state; `found` goes to the operator's own log only."""
         changed = state != self.state
         self.state = state
         self.settled.set()
         if changed:
             facts = {"reachable": state.reachable, "reason": state.reason, "found": bounded(found)}
-            log.info("workload cluster", cluster=str(self.key), **facts)
+            log.info("the state of a workload cluster changed", cluster=str(self.key), **facts)
             self._listener.state(self.key)
 
 
 class _SecretToken(Token):
-    """The token of a kubeconfig Secret, which is read again when the token is refused."""
+    """The token of a kubeconfig Secret; the Secret is read again when the token is refused."""
 
     def __init__(self, token: str | None, workload: WorkloadCluster) -> None:
         super().__init__(token)
         self._workload = workload
 
     async def refresh(self) -> bool:
-        """Whether the Secret holds something new."""
+        """Reads the Secret again; returns whether its content is new."""
         return await self._workload.refresh()
 
 
@@ -326,6 +338,6 @@ def _reason(error: KubeError) -> str:
         case WorkloadUnreachable():
             return error.reason
         case Unavailable():
-            return "NoAnswer"  # an untrusted certificate too: it would tell an open port from a closed one
+            return "NoAnswer"  # for an untrusted certificate too, which would reveal an open port
         case _:
             return type(error).__name__

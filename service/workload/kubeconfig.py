@@ -1,7 +1,7 @@
-"""Reads the kubeconfig that Cluster API stores for a workload cluster; trusts nothing in it but inline data.
+"""Reads the kubeconfig that Cluster API stores for a workload cluster; accepts only inline data.
 
-The Secret lies in a tenant's namespace, so whatever would make us run a program, read a file or skip verification
-is refused. No message quotes what the Secret holds.
+The Secret is in a tenant's namespace, so anything that would make the operator run a program, read a file or skip
+verification is refused. No message quotes the content of the Secret.
 """
 
 import base64
@@ -22,7 +22,7 @@ _USER_KEYS = {"client-certificate-data", "client-key-data", "token", "extensions
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """How to reach a workload cluster; equal if nothing was rotated."""
+    """How to reach a workload cluster; equal if no credential was rotated."""
 
     server: str
     ca: bytes | None = None
@@ -32,19 +32,13 @@ class ClusterAccess:
     server_name: str | None = None
 
     def endpoint(self) -> Endpoint:
-        """With a TLS context of its own; `KubeconfigRefused` if a certificate is no certificate."""
+        """The endpoint with its own TLS context; `KubeconfigRefused` if a certificate is invalid."""
         found = credentials.inline(self.server, ca=self.ca, cert=self.cert, key=self.key, server_name=self.server_name)
         return replace(found, confidential=True)
 
     def only_token_differs(self, other: "ClusterAccess") -> bool:
         """Whether connections made for the other one serve this one too."""
-        return (self.server, self.ca, self.cert, self.key, self.server_name) == (
-            other.server,
-            other.ca,
-            other.cert,
-            other.key,
-            other.server_name,
-        )
+        return self == replace(other, token=self.token)
 
 
 def read_secret(secret: dict[str, Any], cluster: str) -> ClusterAccess:
@@ -68,8 +62,8 @@ def read_kubeconfig(text: bytes) -> ClusterAccess:
     context = _named(config, "contexts", "context", config.get("current-context"))
     cluster = _named(config, "clusters", "cluster", context.get("cluster"))
     user = _named(config, "users", "user", context.get("user"))
-    _refuse_others(cluster, _CLUSTER_KEYS, "cluster")
-    _refuse_others(user, _USER_KEYS, "user")
+    _refuse_unknown(cluster, _CLUSTER_KEYS, "cluster")
+    _refuse_unknown(user, _USER_KEYS, "user")
     if cluster.get("insecure-skip-tls-verify"):
         raise KubeconfigRefused("insecure-skip-tls-verify is not allowed; give certificate-authority-data")
     return _access(cluster, user)
@@ -85,24 +79,24 @@ def _access(cluster: dict[str, Any], user: dict[str, Any]) -> ClusterAccess:
         server_name=_text(cluster, "tls-server-name"),
     )
     if bool(access.cert) != bool(access.key):
-        raise KubeconfigRefused("client-certificate-data and client-key-data belong together")
+        raise KubeconfigRefused("client-certificate-data and client-key-data must be given together")
     if not access.cert and not access.token:
         raise KubeconfigRefused("the user has neither a token nor a client certificate")
     return access
 
 
 class _WrittenOut(yaml.SafeLoader):
-    """Without aliases: a kubeconfig needs none, and a few lines of them take hours to merge or fill the memory."""
+    """Refuses aliases: a kubeconfig needs none, and a few lines of them can take hours or fill the memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise KubeconfigRefused("YAML aliases are not allowed in a kubeconfig; write it out")
+            raise KubeconfigRefused("YAML aliases are not allowed in a kubeconfig; write the values out")
         return super().compose_node(parent, index)
 
 
 def _yaml(text: bytes) -> Any:
     try:
-        # The C loader would be faster, and would overrun its stack on deeply nested input.
+        # Not the C loader: it is faster, but overruns its stack on deeply nested input.
         return yaml.load(text, _WrittenOut)  # noqa: S506 - it is a SafeLoader
     except KubeconfigRefused:
         raise
@@ -122,7 +116,7 @@ def _named(config: dict[str, Any], section: str, field_name: str, wanted: Any) -
     return _mapping(found[0].get(field_name), section)
 
 
-def _refuse_others(entry: dict[str, Any], allowed: set[str], what: str) -> None:
+def _refuse_unknown(entry: dict[str, Any], allowed: set[str], what: str) -> None:
     refused = sorted(str(key)[:64] for key, value in entry.items() if value and key not in allowed)
     if refused:
         raise KubeconfigRefused(

@@ -101,13 +101,13 @@ class Arena:
 @contextmanager
 def impatient() -> Iterator[None]:
     """Real behaviour towards workload clusters, with pauses that somebody can wait for."""
-    patience, limits = connection.PATIENCE, connection.LIMITS
-    connection.PATIENCE = Backoff(base=0.2, cap=1.0, jitter=0.5)
+    patience, limits = connection.RECONNECT_BACKOFF, connection.LIMITS
+    connection.RECONNECT_BACKOFF = Backoff(base=0.2, cap=1.0, jitter=0.5)
     connection.LIMITS = Limits(calls=8, call_seconds=CALL_SECONDS, connect_seconds=CALL_SECONDS)
     try:
         yield
     finally:
-        connection.PATIENCE, connection.LIMITS = patience, limits
+        connection.RECONNECT_BACKOFF, connection.LIMITS = patience, limits
 
 
 @asynccontextmanager

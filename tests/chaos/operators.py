@@ -75,7 +75,7 @@ class InProcess:
         self._shared = Shared(settings=settings, client=self._client, clock=self._clock)
         self.controller = Controller(self._shared, Fence(1) if self._fenced else None)
         self.controller.queue._failures = Failures(IMPATIENT)
-        self._clock.on_move = self.controller.queue.recheck
+        self._clock.on_move = self.controller.queue.wake_due
         self._task = asyncio.create_task(self.controller.run())
         async with asyncio.timeout(START_SECONDS):
             while self.controller.unready() is not None:

@@ -164,7 +164,7 @@ class Operator:
 
 def is_busy(controller: Controller) -> bool:
     """Whether anything is due or in work."""
-    controller.queue.recheck()  # what has just become due counts, though no worker has woken up for it yet
+    controller.queue.wake_due()  # what has just become due counts, though no worker has woken up for it yet
     return bool(controller.queue.depth or controller.queue.running)
 
 
@@ -187,7 +187,7 @@ async def operating(
     async with Client(client.transport.endpoint, credentials or accounts.credentials(client)) as own:
         shared = Shared(settings=chosen, client=own, clock=clock)
         controller = Controller(shared)
-        clock.on_move = controller.queue.recheck
+        clock.on_move = controller.queue.wake_due
         operator = Operator(client, clock, controller, namespace)
         _also(own, operator.called)
         task = asyncio.create_task(controller.run())

@@ -104,7 +104,7 @@ async def test_a_foreign_object_that_goes_makes_way(op: Operator, end: str) -> N
 
     await op.remove(CHILDREN[end], f"worker-{end}")
     await op.absent(CHILDREN[end], f"worker-{end}")
-    op.controller.queue.hasten(0.1)  # nobody tells when it went: it would be found out by the back-off
+    op.controller.queue.retry_failed(0.1)  # nobody tells when it went: it would be found out by the back-off
     await op.ready("worker")
     assert (await op.events("worker"))["ForeignObject"] == 1
 

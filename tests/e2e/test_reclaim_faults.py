@@ -143,7 +143,7 @@ async def test_each_write_may_fail_once(
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real behaviour, with pauses that a test can wait for."""
-    monkeypatch.setattr(connection, "PATIENCE", Backoff(base=0.05, cap=0.3, jitter=0.5))
+    monkeypatch.setattr(connection, "RECONNECT_BACKOFF", Backoff(base=0.05, cap=0.3, jitter=0.5))
     monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=5.0, connect_seconds=5.0))
 
 

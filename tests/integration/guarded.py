@@ -87,7 +87,7 @@ async def guarded(
         shared = Shared(settings=settings, client=own, clock=clock)
         made = Guarded(client, clock, Controller(shared, Fence(1) if "namespace" in more else None))
         record(own, made)
-        clock.on_move = made.controller.queue.recheck
+        clock.on_move = made.controller.queue.wake_due
         task = asyncio.create_task(made.controller.run())
         try:
             await until(lambda: made.controller.unready() is None or task.done(), within=WITHIN)

@@ -108,7 +108,7 @@ async def test_all_kinds_of_patch(admin, namespace):
     steps = [{"op": "test", "path": "/data/a", "value": "1"}, {"op": "add", "path": "/data/b", "value": "2"}]
     patched = await admin.patch(CONFIG_MAPS, "x", steps, kind=PatchKind.JSON, namespace=namespace)
     assert patched["data"] == {"a": "1", "b": "2"}
-    merged = await admin.patch(CONFIG_MAPS, "x", {"data": {"a": None}}, kind=PatchKind.STRATEGIC, namespace=namespace)
+    merged = await admin.patch(CONFIG_MAPS, "x", {"data": {"a": None}}, kind=PatchKind.MERGE, namespace=namespace)
     assert merged["data"] == {"b": "2"}
 
 
@@ -147,7 +147,7 @@ async def test_what_breaks_the_schema_says_where(admin, namespace):
     assert caught.value.causes[0].field == "metadata.name"
 
 
-async def test_what_is_no_object_is_rejected(admin, namespace):
+async def test_a_body_that_is_not_an_object_is_rejected(admin, namespace):
     with pytest.raises(Rejected):
         await admin.create(CONFIG_MAPS, {"kind": "Pod", "apiVersion": "v1"}, namespace=namespace)
 

@@ -10,7 +10,7 @@ from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS
 from service.observe.scopes import Scopes
 from service.runtime.cache import Cache
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 from tests.waiting import running, until
 from tests.watching import until_gone
 
@@ -73,7 +73,7 @@ async def discovery(admin):
     """One that follows the CustomResourceDefinitions of the cluster, as the service's does."""
     discovery, cache = Discovery(admin), Cache()
     cache.listen(lambda change: discovery.crd_changed(change.key.name))
-    reflector = Reflector(Objects(admin, CUSTOM_RESOURCE_DEFINITIONS, metadata_only=True), cache)
+    reflector = Reflector(ListWatch(admin, CUSTOM_RESOURCE_DEFINITIONS, metadata_only=True), cache)
     async with running(reflector.run()):
         await until(reflector.synced.is_set)
         yield discovery

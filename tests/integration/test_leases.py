@@ -59,9 +59,9 @@ class RememberingFence(Fence):
         super().__init__(*args)
         self.ends = {}
 
-    def extend(self, shard, until, *, others=None):
+    def extend(self, shard, until, *, others_from=None):
         self.ends[shard] = until
-        super().extend(shard, until, others=others)
+        super().extend(shard, until, others_from=others_from)
 
 
 class Member:
@@ -72,10 +72,11 @@ class Member:
         self.clock = SuspendableClock()
         self.fence = RememberingFence(count, self.clock)
         self.since = {}
+        self.listener = ShardListener(self._acquired, self._lost)
         self.leases = ShardManager(
             client,
             self.fence,
-            ShardListener(self._acquired, self._lost),
+            self.listener,
             namespace=group.namespace,
             preferred=preferred,
             watches=(group.namespace,),
@@ -153,8 +154,8 @@ async def test_one_of_two_holds_the_only_shard(group):
     one = await group.join("one")
     await until(lambda: one.held == {0})
     two = await group.join("two")
-    await asyncio.wait_for(two.leases.book.synced(), 60)
-    await until(lambda: two.leases.book.sight(Shard(0, 1)).wanted_by == "two")
+    await asyncio.wait_for(two.leases.store.synced(), 60)
+    await until(lambda: two.leases.store.get(Shard(0, 1)).wanted_by == "two")
     assert (one.held, two.held) == ({0}, set())
 
 
@@ -162,7 +163,7 @@ async def test_when_the_holder_crashes_the_other_takes_over_in_time(group):
     one = await group.join("one")
     await until(lambda: one.held == {0})
     two = await group.join("two")
-    await until(lambda: two.leases.book.sight(Shard(0, 1)))
+    await until(lambda: two.leases.store.get(Shard(0, 1)))
     ends = one.fence.until(Shard(0, 1))
     await one.crash()
     async with measured() as spent:
@@ -176,7 +177,7 @@ async def test_a_lease_that_is_given_back_is_taken_at_once(group):
     one = await group.join("one")
     await until(lambda: one.held == {0})
     two = await group.join("two")
-    await until(lambda: two.leases.book.sight(Shard(0, 1)))
+    await until(lambda: two.leases.store.get(Shard(0, 1)))
     await one.stop()
     async with measured() as spent:
         await until(lambda: two.held == {0})
@@ -188,7 +189,7 @@ async def test_a_holder_that_is_cut_off_stops_before_its_lease_ends_and_comes_ba
         one = await group.join("one", url=line.url)
         await until(lambda: one.held == {0})
         two = await group.join("two")
-        await until(lambda: two.leases.book.sight(Shard(0, 1)))
+        await until(lambda: two.leases.store.get(Shard(0, 1)))
         line.silent = True
         await until(lambda: two.held == {0})
         assert one.held == set()
@@ -202,11 +203,11 @@ async def test_a_renewal_that_is_answered_too_late_means_to_take_everything_up_a
     group.times = LONG
     one = await group.join("one")
     await until(lambda: one.held == {0})
-    renew, taken = one.leases.book.renew, []
+    renew, taken = one.leases.store.renew, []
 
-    async def held_up(sight):
-        await renew(sight)
-        one.leases.book.renew = renew
+    async def held_up(record):
+        await renew(record)
+        one.leases.store.renew = renew
         one.fence.extend(Shard(0, 1), one.clock() - 1)  # meanwhile nothing was allowed, and what was due was let go
         assert one.held == set()
 
@@ -214,8 +215,8 @@ async def test_a_renewal_that_is_answered_too_late_means_to_take_everything_up_a
         taken.append(shard)
         one._acquired(shard)
 
-    one.leases.listener.acquired = acquired
-    one.leases.book.renew = held_up
+    one.listener.acquired = acquired
+    one.leases.store.renew = held_up
     await until(lambda: taken == [Shard(0, 1)])
     await until(lambda: one.held == {0})
 
@@ -229,7 +230,7 @@ async def test_a_holder_that_was_suspended_knows_it_by_its_clock_alone_and_takes
     await until(lambda: one.held == {0})
 
 
-async def test_a_spare_replica_takes_what_is_free_and_hands_it_to_whoever_prefers_it(group):
+async def test_a_spare_replica_takes_what_is_free_and_hands_it_to_the_one_that_prefers_it(group):
     group.times = LONG
     zero = await group.join("zero", count=2, preferred=0)
     await until(lambda: zero.held == {0, 1})
@@ -247,7 +248,7 @@ async def test_the_shard_of_a_replica_that_died_is_served_by_another(group):
     await until(lambda: group.served(3))
 
 
-async def test_nobody_acts_for_one_count_while_a_lease_for_another_is_alive(group):
+async def test_no_replica_acts_for_one_count_while_a_lease_for_another_is_alive(group):
     group.times = LONG
     old = [await group.join(f"old-{n}", count=3, preferred=n) for n in range(3)]
     await until(lambda: group.served(3))
@@ -266,7 +267,7 @@ async def test_the_count_changes_hands_also_when_the_old_ones_crash(group):
     old = await group.join("old", count=2)
     await until(lambda: group.served(2))
     new = await group.join("new", count=3)
-    await until(lambda: new.leases.book.sight(Shard(1, 2)))
+    await until(lambda: new.leases.store.get(Shard(1, 2)))
     await old.crash()
     await until(lambda: new.held == {0, 1, 2})
 
@@ -277,12 +278,12 @@ async def test_two_counts_that_start_at_once_agree_on_one(group):
     assert sum(bool(member.held) for member in pair) == 1
 
 
-async def test_a_lease_that_somebody_deletes_is_made_anew_by_its_holder(group):
+async def test_a_lease_that_a_user_deletes_is_created_again_by_its_holder(group):
     group.times = LONG
     one = await group.join("one")
     await until(lambda: one.held == {0})
     two = await group.join("two")
-    await until(lambda: two.leases.book.sight(Shard(0, 1)))
+    await until(lambda: two.leases.store.get(Shard(0, 1)))
     before = (await _lease(group))["metadata"]["uid"]
     await one.client.delete(LEASES, Shard(0, 1).lease_name, namespace=group.namespace)
     made = await until(lambda: _lease_unlike(group, before))
@@ -307,7 +308,7 @@ async def test_a_namespace_that_is_missing_is_waited_for(group):
     absent = Group(group.cluster, f"{group.namespace}-late")
     async with absent.clients:
         member = await absent.join("one")
-        await asyncio.wait_for(member.leases.book.synced(), 60)
+        await asyncio.wait_for(member.leases.store.synced(), 60)
         await make_namespace(group.cluster, absent.namespace, with_cluster=False)
         await until(lambda: member.held == {0})
         await member.crash()

@@ -161,7 +161,7 @@ async def test_with_a_third_of_all_requests_failing_everything_is_done_with_few_
 @pytest.fixture
 def quick_looks(monkeypatch):
     """Real behaviour, with pauses that a test can wait for; nobody tells the queue that the clock was set."""
-    monkeypatch.setattr(queue, "LONGEST_NAP", 0.3)
+    monkeypatch.setattr(queue, "MAX_WAIT_SECONDS", 0.3)
     monkeypatch.setattr(followers, "CLOCK_SECONDS", 0.3)
 
 

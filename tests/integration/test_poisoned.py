@@ -63,7 +63,7 @@ async def test_an_object_too_deep_to_decode_is_in_error_and_its_neighbours_are_s
             assert "nested deeper than 100 levels" in condition(status, "Ready")["message"]
         line.cut()
         await works(op, tenant, "three")
-        op.controller.watches.scheduled.start_over()
+        op.controller.watches.scheduled.relist()
         line.cut()
         await works(op, tenant, "four")
         # It can be deleted, and it can be mended.
@@ -86,8 +86,8 @@ async def test_a_cluster_and_a_providers_object_that_became_too_deep_cost_nobody
         await patch_raw(admin, HOSTS, "one-infra", tenant, spoil)
         variables = [{"op": "add", "path": "/spec/topology", "value": TOPOLOGY}]
         await patch_raw(admin, CLUSTERS, "demo", tenant, variables)
-        op.controller.watches.clusters.start_over()
-        op.controller.watches.informer_of(HOSTS).start_over()
+        op.controller.watches.clusters.relist()
+        op.controller.watches.informer_of(HOSTS).relist()
         line.cut()
         await works(op, tenant, "two")
         await op.at_rest()

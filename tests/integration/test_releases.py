@@ -43,7 +43,7 @@ class Release:
 
     @property
     def stands_back(self):
-        return self.controller.leases.neighbours.blocked_for() > 0 and not self.acts
+        return self.controller.leases.releases.blocked_for() > 0 and not self.acts
 
     async def stop(self):
         """As after SIGTERM."""
@@ -154,7 +154,7 @@ async def test_releases_that_watch_different_namespaces_both_act(stage):
             await release.crash()
 
 
-async def test_replicas_of_one_release_are_no_neighbours(stage):
+async def test_replicas_of_one_release_do_not_block_each_other(stage):
     first = Release(stage, access.OPERATOR, stage.own)
     await until(lambda: first.acts, within=PATIENCE)
     second = Release(stage, access.CAPI, stage.own)

@@ -12,7 +12,7 @@ from service.kube.resource import CONFIG_MAPS
 from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache
 from service.runtime.key import Key
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 from tests.integration.wires import wire
 from tests.waiting import running, until
 
@@ -34,7 +34,7 @@ class Watched:
     def __init__(self, client, namespace, **options):
         self.cache = Cache()
         self.restarts = []
-        source = Objects(client, CONFIG_MAPS, namespace=namespace, **options)
+        source = ListWatch(client, CONFIG_MAPS, namespace=namespace, **options)
         self.reflector = Reflector(source, self.cache, backoff=QUICK)
         self.reflector.on_restart = self.restarts.append
         self.namespace = namespace

@@ -13,7 +13,7 @@ def reads(op):
     return [one for one in op.requests if one.resource == "scheduledmachines" and one.verb == "get"]
 
 
-async def test_until_its_watch_has_told_of_something_later_a_new_holder_asks_before_it_creates(audited):
+async def test_until_its_watch_has_reported_a_later_version_a_new_holder_reads_before_it_creates(audited):
     async with audited.client() as admin:
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
         for name in ("asked", "told"):
@@ -27,7 +27,7 @@ async def test_until_its_watch_has_told_of_something_later_a_new_holder_asks_bef
         assert reads(op), "what was listed before the lease was taken may have changed since"
 
 
-async def test_at_rest_nobody_is_asked_for(audited):
+async def test_at_rest_no_object_is_read(audited):
     async with audited.client() as admin:
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
     async with guarded(audited, (tenants,), EIGHT, namespace=own) as op:

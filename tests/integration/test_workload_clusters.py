@@ -32,7 +32,7 @@ ME = Key("a", "me")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Real behaviour, with pauses that a test can wait for; a server that answers is given time to."""
-    monkeypatch.setattr(connection, "PATIENCE", Backoff(base=0.05, cap=0.3, jitter=0.5))
+    monkeypatch.setattr(connection, "RECONNECT_BACKOFF", Backoff(base=0.05, cap=0.3, jitter=0.5))
     monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=10.0, connect_seconds=10.0))
 
 
@@ -106,7 +106,7 @@ async def test_the_nodes_of_a_cluster_are_seen_and_followed(small_cluster, manag
         assert (management.key, node) in changes
 
 
-async def test_a_heartbeat_is_no_news(small_cluster, management, node):
+async def test_a_heartbeat_is_not_reported_as_a_change(small_cluster, management, node):
     await management.store(small_cluster.url)
     told = []
     seen = lambda _cluster, change: told.append((change.key.name, news(change.object)))  # noqa: E731
@@ -141,7 +141,7 @@ async def test_one_connection_and_one_watch_serve_all_holders(small_cluster, man
             assert line.connections == 2
 
 
-async def test_it_is_closed_when_nobody_needs_it_any_more(small_cluster, management):
+async def test_a_connection_is_closed_when_it_has_no_holder(small_cluster, management):
     await management.store(small_cluster.url)
     async with opened(management, linger_seconds=0.01) as (workloads, workload):
         workloads.hold(management.key, Key("a", "other"))
@@ -198,9 +198,7 @@ async def greet(_reader, writer):
     writer.close()
 
 
-async def test_a_kubeconfig_does_not_tell_an_open_port_from_a_closed_one_or_which_certificate_is_served(
-    small_cluster, management
-):
+async def test_a_kubeconfig_reveals_neither_open_ports_nor_served_certificates(small_cluster, management):
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as other_service:
         port = other_service.sockets[0].getsockname()[1]
         addresses = (
@@ -257,7 +255,7 @@ async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list
         assert [call.verb for call in calls].count("watch") == 1
 
 
-async def test_a_cut_wire_is_resumed_without_a_new_list_and_nobody_is_alarmed(small_cluster, management, node):
+async def test_a_cut_connection_is_resumed_without_a_new_list_and_stays_reachable(small_cluster, management, node):
     calls, states, broke = [], [], []
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
@@ -327,7 +325,7 @@ async def test_a_frozen_cluster_does_not_hold_up_another(small_cluster, manageme
             assert (await healthy.client().get(NODES, node))["kind"] == "Node"
 
 
-async def test_another_server_behind_the_same_secret_is_listed_anew(small_cluster, management, node):
+async def test_another_server_behind_the_same_secret_is_listed_again(small_cluster, management, node):
     await management.store("https://127.0.0.1:1")
     async with opened(management) as (_, workload):
         assert not workload.state.reachable

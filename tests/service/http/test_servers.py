@@ -21,7 +21,7 @@ def greeting() -> FastAPI:
     return app
 
 
-async def test_a_free_port_is_taken_and_told_and_served_until_stopped():
+async def test_a_free_port_is_taken_reported_and_served_until_stopped():
     endpoint = BoundServer("greeting", greeting(), bound("127.0.0.1", 0))
     serving = asyncio.create_task(endpoint.serve())
     await until(lambda: endpoint.listening)

@@ -102,7 +102,7 @@ async def test_a_server_without_tls_is_refused(server):
 
 
 @pytest.mark.parametrize("server", ["host:66443", "host:x", "[::1", "a..b", "a\\b", "\u2100.com", f"{'a' * 64}.com"])
-def test_an_address_that_nobody_could_connect_to_is_refused(server):
+def test_an_address_that_cannot_be_connected_to_is_refused(server):
     with pytest.raises(KubeconfigRefused, match="https"):
         credentials.inline(f"https://{server}")
 
@@ -160,7 +160,7 @@ def test_a_pod_uses_its_service_account(tmp_path, authority, monkeypatch):
 
 def test_outside_a_pod_that_is_said(tmp_path, monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(KubeconfigRefused, match="not inside a pod"):
+    with pytest.raises(KubeconfigRefused, match="not a pod with a service account"):
         credentials.from_pod(tmp_path)
 
 

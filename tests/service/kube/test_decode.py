@@ -38,7 +38,7 @@ async def test_an_error_line_is_raised():
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'{"a":', b'{"a":' * 3000])
-async def test_what_is_no_json_object_is_the_servers_failure(body):
+async def test_an_answer_that_is_not_a_json_object_makes_the_server_unavailable(body):
     with pytest.raises(Unavailable):
         await decoded(body)
 
@@ -87,7 +87,7 @@ async def test_an_event_with_too_many_values_is_named_and_not_decoded():
     assert not (await event(Line(text), "watch", values=500)).too_large
 
 
-async def test_a_list_of_one_item_that_is_too_large_tells_whose_it_is_and_where_the_list_goes_on():
+async def test_a_list_of_one_item_that_is_too_large_still_has_its_identity_and_the_next_page():
     item = b'{%s,"spec":{"metadata":{"name":"nor this"}}}' % NAMED
     ours = b'{"apiVersion":"v1","items":[%s],"kind":"List","metadata":{"continue":"next","resourceVersion":"9"}}' % item
     theirs = b'{"kind":"List","metadata":{"resourceVersion":"9","continue":"next"},"items":[%s]}' % item

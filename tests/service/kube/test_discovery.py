@@ -71,7 +71,7 @@ async def settling(served):
         yield discovery, clock
 
 
-async def test_of_a_thousand_who_ask_at_once_one_asks_the_server(served, discovery):
+async def test_a_thousand_lookups_at_once_send_one_request(served, discovery):
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things", namespaced=False)]}
     found = await asyncio.gather(*(discovery.resolve("example.com/v1", "Thing") for _ in range(1000)))
     assert len(served.seen) == 1
@@ -82,19 +82,19 @@ async def test_a_missing_kind_is_believed_for_a_while(served, discovery, monkeyp
     for _ in range(3):
         assert await discovery.resolve("example.com/v1", "Thing") is None
     assert [request.path for request in served.seen] == ["/apis/example.com/v1", "/apis/example.com"]
-    monkeypatch.setattr(module, "BELIEVE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "MISSING_SECONDS", 0.0)
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
     assert await discovery.resolve("example.com/v1", "Thing")
 
 
 async def test_versions_that_are_not_served_are_not_remembered_for_ever(served, discovery, monkeypatch):
-    monkeypatch.setattr(module, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(module, "MAX_CACHED", 10)
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}
     assert await discovery.resolve("example.com/v1", "Thing")
     for number in range(2, 60):
         assert await discovery.resolve(f"example.com/v{number}", "Thing") is None
     assert len(discovery._tables) <= 10
-    assert len(discovery._asking) <= 10 + 1
+    assert len(discovery._locks) <= 10 + 1
     asked = len(served.seen)
     assert await discovery.resolve("example.com/v1", "Thing")
     assert len(served.seen) == asked, "what is served is remembered"
@@ -114,7 +114,7 @@ async def test_what_was_said_just_after_a_change_is_asked_again(served):
     async with settling(served) as (discovery, clock):
         assert await discovery.resolve("example.com/v1", "Thing")
         del served.kinds.groups["example.com"]
-        clock.now += module.BELIEVE_WHILE_SETTLING_SECONDS
+        clock.now += module.SETTLING_CACHE_SECONDS
         assert await discovery.resolve("example.com/v1", "Thing") is None
 
 
@@ -133,7 +133,7 @@ async def test_a_kind_that_is_served_after_a_change_is_made_sure_of_ever_less_of
 async def test_a_kind_that_is_missing_after_a_change_is_asked_for_again_and_again(served):
     async with settling(served) as (discovery, clock):
         for _ in range(10):
-            clock.now += module.BELIEVE_WHILE_SETTLING_SECONDS
+            clock.now += module.SETTLING_CACHE_SECONDS
             assert await discovery.resolve("example.com/v1", "Other") is None
         assert len(served.seen) == 10
 
@@ -184,7 +184,7 @@ async def test_while_an_upgrade_brings_definitions_one_by_one_the_older_contract
     assert (await discovery.capi()).version == "v1beta1"
 
 
-async def test_a_version_that_is_listed_but_unknown_when_asked_for_is_no_answer(served, discovery):
+async def test_a_version_that_is_listed_but_not_served_makes_the_server_unavailable(served, discovery):
     served.kinds.groups["example.com"] = {"v1": []}
     answer = served.kinds.answer
 

@@ -72,7 +72,7 @@ NAMESPACE = 'hosts.infra.example "x" is forbidden: unable to create new content 
         (403, f"{WEBHOOK}: {QUOTA}", errors.Denied),
     ],
 )
-def test_who_refused_is_told_by_how_the_api_servers_sentence_begins(code, message, kind):
+def test_the_beginning_of_the_message_shows_what_refused_a_request(code, message, kind):
     error = answered(code, "Forbidden", message)
     assert type(error) is kind
     assert message in error.message
@@ -92,8 +92,8 @@ def test_how_long_the_server_wants_us_to_wait_is_kept(header, seconds):
 
 
 @pytest.mark.parametrize("header", ["3600", "1e300", "inf"])
-def test_but_nobody_is_waited_for_longer_than_a_minute(header):
-    assert answered(503, retry_after=header).retry_after == errors.LONGEST_PAUSE
+def test_but_retry_after_counts_for_a_minute_at_most(header):
+    assert answered(503, retry_after=header).retry_after == errors.MAX_RETRY_AFTER
 
 
 @pytest.mark.parametrize("header", ["0", "-5", "nan"])
@@ -131,12 +131,12 @@ def test_a_patch_meant_for_another_object_of_that_name_is_a_conflict():
     assert type(answered(422, "Invalid", causes=[cause])) is errors.Conflict
 
 
-def test_a_missing_object_and_a_missing_kind_are_told_apart():
+def test_a_missing_object_and_a_missing_kind_differ():
     assert not answered(404, "NotFound", name="x", kind="pods").missing_kind
     assert from_response(404, b"404 page not found\n", retry_after=None, what="get things").missing_kind
 
 
-def test_an_answer_that_is_no_json_is_an_error_all_the_same():
+def test_an_answer_that_is_not_json_is_an_error_too():
     error = from_response(502, b"<html>internal \xff secrets</html>", retry_after=None, what="get pods")
     assert isinstance(error, errors.Unavailable)
     assert error.message == "get pods: Bad Gateway (502)"

@@ -38,7 +38,7 @@ def test_names_that_would_change_the_path_are_refused(name):
 
 
 def test_a_namespace_is_needed_where_there_is_one():
-    with pytest.raises(ValueError, match="lives in a namespace"):
+    with pytest.raises(ValueError, match="is namespaced"):
         PODS.item("x")
 
 

@@ -69,7 +69,7 @@ async def test_what_would_make_things_worse_or_cannot_help_is_not_asked_again(an
 
 
 async def test_a_failure_that_took_long_is_not_repeated_as_the_next_would_take_as_long(answering, monkeypatch):
-    monkeypatch.setattr(transport, "STUMBLE_SECONDS", -1.0)
+    monkeypatch.setattr(transport, "QUICK_FAILURE_SECONDS", -1.0)
     line, left = answering(stumble(), b"never asked for")
     with pytest.raises(Unavailable):
         await line.call(WRITE)

@@ -48,7 +48,7 @@ async def test_an_object_comes_back_as_a_plain_dict(server):
     assert request.path == "/api/v1/namespaces/a/configmaps/x"
 
 
-async def test_a_server_that_cannot_prove_who_it_is_gets_no_request(server):
+async def test_a_server_without_a_trusted_certificate_gets_no_request(server):
     async with server.client(ca=Authority.create("another CA").pem) as client:
         with pytest.raises(Untrusted, match="cannot be verified"):
             await get(client)
@@ -73,7 +73,7 @@ async def test_a_server_that_never_answers_is_given_up_on(server):
 async def test_an_endless_answer_is_cut_off(server):
     server.answer = always(lambda: web.Response(body=b"x" * 2000))
     async with server.client(body_bytes=1000) as client:
-        with pytest.raises(Unavailable, match="longer than 1000 bytes"):
+        with pytest.raises(Unavailable, match="larger than 1000 bytes"):
             await get(client)
 
 
@@ -313,7 +313,7 @@ async def test_a_watch_whose_server_is_looked_up_when_all_is_closed_is_not_cance
             await watch
 
 
-async def test_all_connections_are_closed_though_whoever_closes_them_is_stopped_meanwhile(server):
+async def test_all_connections_are_closed_even_if_the_closing_task_is_cancelled(server):
     server.answer = always(lambda: web.Response(body=b'{"type":"ADDED","object":{}}\n'))
     async with server.client() as client:
         await get(client)
@@ -329,7 +329,7 @@ async def test_all_connections_are_closed_though_whoever_closes_them_is_stopped_
         await until(lambda: all(session.closed for session in sessions))
 
 
-async def test_a_call_that_outlives_its_client_opens_no_connection_that_nobody_would_close(server):
+async def test_a_call_that_outlives_its_client_opens_no_connection(server):
     server.answer = lambda _request: asyncio.Event().wait()
     async with server.client(calls=1) as client:
         under_way = asyncio.create_task(get(client))
@@ -455,7 +455,7 @@ class LostError(Exception):
     pass
 
 
-async def test_a_write_is_refused_when_its_connection_is_there_but_the_lease_is_not_any_more(server):
+async def test_a_write_is_refused_if_the_lease_is_lost_while_it_waits_for_a_connection(server):
     server.answer = always(lambda: web.json_response({}))
     asked = []
 
@@ -487,7 +487,7 @@ async def test_reading_needs_no_lease(server):
 @pytest.mark.parametrize("times", [LeaseTimes(), LeaseTimes(duration=6.0, deadline=4.5, retry=0.5)])
 async def test_the_kernel_does_not_deliver_a_write_that_another_replica_may_have_overtaken(server, times):
     server.answer = always(lambda: web.json_response({}))
-    async with server.client(unacknowledged_seconds=times.under_way) as client:
+    async with server.client(unacknowledged_seconds=times.in_flight) as client:
         await get(client)
         (connections,) = client.transport._sessions["call"].connector._conns.values()
         made = connections[0][0].transport.get_extra_info("socket")
@@ -496,4 +496,4 @@ async def test_the_kernel_does_not_deliver_a_write_that_another_replica_may_have
 
 
 def test_usually_that_is_what_the_usual_leases_need():
-    assert Limits().unacknowledged_seconds == LeaseTimes().under_way
+    assert Limits().unacknowledged_seconds == LeaseTimes().in_flight

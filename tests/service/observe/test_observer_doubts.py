@@ -153,7 +153,8 @@ async def test_a_cluster_that_its_watch_could_not_read_is_asked_for():
 async def test_a_node_that_cannot_be_read_is_neither_there_nor_gone():
     node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}}
     workload = Workload(node)
-    workload.nodes.skip({"metadata": {**node["metadata"], "resourceVersion": "2"}}, Defect.TOO_LARGE, UNREADABLE)
+    unreadable = {"metadata": {**node["metadata"], "resourceVersion": "2"}}
+    workload.nodes.mark_unreadable(unreadable, Defect.TOO_LARGE, UNREADABLE)
     world = await seen(Server(), Role.MACHINE, workload=workload)
     assert world.workload is not None
     assert (world.node, world.workload.reachable, world.workload.reason) == (None, False, "NodeUnreadable")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.kube.errors import Unavailable, Unreadable
-from service.runtime.cache import REMEMBER_SECONDS, UNTOLD, Cache, EventType
+from service.runtime.cache import TOMBSTONE_SECONDS, UNKNOWN_VERSION, Cache, EventType
 from service.runtime.defects import Defect
 from service.runtime.key import Key
 
@@ -24,7 +24,7 @@ def cache():
 
 
 @pytest.fixture
-def heard(cache):
+def changes(cache):
     changes = []
     cache.listen(changes.append)
     return changes
@@ -34,11 +34,11 @@ def happenings(changes):
     return [change.type for change in changes]
 
 
-def test_an_object_is_added_changed_and_deleted(cache, heard):
+def test_an_object_is_added_changed_and_deleted(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(2, phase="new"))
     cache.remove(thing(3))
-    assert happenings(heard) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
+    assert happenings(changes) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
     assert cache.get(KEY) is None
 
 
@@ -59,17 +59,17 @@ def test_field_managers_and_kubectls_copy_are_not_kept(cache):
     assert "managedFields" not in cache.get(KEY)["metadata"]
 
 
-def test_our_own_write_is_known_before_the_watch_tells(cache, heard):
+def test_our_own_write_is_known_before_the_watch_reports_it(cache, changes):
     cache.upsert(thing(1, phase="old"))
     cache.absorb(thing(5, phase="ours"))
     assert cache.get(KEY)["phase"] == "ours"
-    assert len(heard) == 1
+    assert len(changes) == 1
 
 
-def test_the_echo_of_our_own_write_is_no_news(cache, heard):
+def test_the_watch_event_of_our_own_write_calls_no_listener(cache, changes):
     cache.absorb(thing(5))
     assert not cache.upsert(thing(5))
-    assert heard == []
+    assert changes == []
 
 
 def test_an_event_older_than_our_write_is_ignored(cache):
@@ -78,42 +78,42 @@ def test_an_event_older_than_our_write_is_ignored(cache):
     assert cache.get(KEY)["phase"] == "ours"
 
 
-def test_what_others_wrote_just_before_us_is_told_although_our_answer_was_quicker(cache, heard):
+def test_what_others_wrote_just_before_us_is_reported_although_our_answer_arrived_first(cache, changes):
     cache.upsert(thing(1))
     cache.absorb(thing(5, theirs=True, ours=True))
     cache.upsert(thing(4, theirs=True))
     cache.upsert(thing(5, theirs=True, ours=True))
-    assert [(change.type, change.version) for change in heard[1:]] == [(EventType.CHANGED, 4)]
-    assert heard[1].object == thing(5, theirs=True, ours=True)
-    assert cache._ahead == {}
+    assert [(change.type, change.version) for change in changes[1:]] == [(EventType.CHANGED, 4)]
+    assert changes[1].object == thing(5, theirs=True, ours=True)
+    assert cache._own_versions == {}
 
 
-def test_of_two_writes_of_ours_neither_echo_is_news(cache, heard):
+def test_the_watch_events_of_two_writes_of_ours_call_no_listener(cache, changes):
     cache.absorb(thing(5))
     cache.absorb(thing(7, more=True))
     cache.upsert(thing(5))
     cache.upsert(thing(6))
     cache.upsert(thing(7, more=True))
-    assert [change.version for change in heard] == [6]
-    assert cache._ahead == {}
+    assert [change.version for change in changes] == [6]
+    assert cache._own_versions == {}
 
 
-def test_what_we_asked_for_after_a_lost_answer_is_told_from_its_creation_on(cache, heard):
+def test_what_we_asked_for_after_a_lost_answer_is_reported_from_its_creation_on(cache, changes):
     cache.absorb(thing(6, running=True))  # created by us in 4, and found when we tried again
     cache.upsert(thing(4))
-    assert [change.object for change in heard] == [thing(6, running=True)]
+    assert [change.object for change in changes] == [thing(6, running=True)]
 
 
 def test_nothing_is_remembered_of_writes_to_what_is_gone(cache):
     cache.absorb(thing(5))
     cache.remove(thing(6))
-    assert cache._ahead == {}
+    assert cache._own_versions == {}
 
 
-def test_that_an_object_is_missing_is_never_taken_for_the_echo_of_our_last_write(cache, heard):
+def test_that_an_object_is_missing_is_never_taken_for_our_last_write(cache, changes):
     cache.absorb(thing(5))
     cache.keep_only(set(), listed_at=9)
-    assert [(change.type, change.version) for change in heard] == [(EventType.DELETED, UNTOLD)]
+    assert [(change.type, change.version) for change in changes] == [(EventType.DELETED, UNKNOWN_VERSION)]
 
 
 def test_versions_are_compared_as_numbers(cache):
@@ -135,12 +135,12 @@ def test_a_late_answer_to_a_write_does_not_bring_a_deleted_object_back(cache):
     assert KEY not in cache
 
 
-def test_an_object_that_lost_its_label_and_got_it_back_is_followed_again(cache, heard):
+def test_an_object_that_lost_its_label_and_got_it_back_is_stored_again(cache, changes):
     cache.upsert(thing(1))
     cache.remove(thing(7))  # what a watch by labels says when the label is gone
     assert cache.upsert(thing(8))
     cache.remove(thing(9))
-    assert happenings(heard) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
+    assert happenings(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
 
 
 def test_a_deletion_held_by_finalizers_is_a_change(cache):
@@ -153,30 +153,30 @@ def test_a_new_object_of_the_same_name_is_taken_in_after_a_deletion(cache):
     cache.upsert(thing(1))
     cache.remove(thing(2))
     assert cache.upsert(thing(3, uid="u2"))
-    assert cache.uid(KEY) == "u2"
+    assert cache.get(KEY)["metadata"]["uid"] == "u2"
 
 
-def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, heard):
+def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, changes):
     cache.upsert(thing(1))
     cache.absorb(thing(5, uid="u2"))
     cache.remove(thing(4, uid="u1"))
-    assert cache.uid(KEY) == "u2"
-    assert happenings(heard) == [EventType.ADDED]
+    assert cache.get(KEY)["metadata"]["uid"] == "u2"
+    assert happenings(changes) == [EventType.ADDED]
 
 
-def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, heard):
+def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(9, uid="u2"))
-    assert happenings(heard) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
-    assert heard[1].object["metadata"]["uid"] == "u1"
+    assert happenings(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
+    assert changes[1].object["metadata"]["uid"] == "u1"
 
 
-def test_what_a_list_no_longer_has_is_deleted(cache, heard):
+def test_what_a_list_no_longer_has_is_deleted(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(2, name="y", uid="u2"))
     cache.keep_only({Key("a", "y")}, listed_at=9)
     assert list(cache) == [Key("a", "y")]
-    assert heard[-1].type is EventType.DELETED
+    assert changes[-1].type is EventType.DELETED
 
 
 def test_what_we_created_after_a_list_was_made_is_kept(cache):
@@ -201,14 +201,14 @@ def test_an_unknown_index_says_which_there_are(cache):
         cache.keys_by("size", "big")
 
 
-def test_graves_are_cleared_in_time():
+def test_tombstones_expire():
     now = [0.0]
     cache = Cache(monotonic=lambda: now[0])
     for n in range(100):
         cache.remove(thing(n, uid=f"u{n}"))
-    now[0] = REMEMBER_SECONDS + 1
+    now[0] = TOMBSTONE_SECONDS + 1
     cache.remove(thing(200, uid="last"))
-    assert list(cache._gone) == ["last"]
+    assert list(cache._tombstones) == ["last"]
 
 
 def test_after_a_restored_backup_older_versions_are_believed(cache):
@@ -252,13 +252,13 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
         elif alive:
             alive = False
             history.append(("delete", thing(version, uid=f"u{uid}")))
-    echoes = [raw for kind, raw in history if kind == "write" and data.draw(st.booleans())]
-    moments = sorted(data.draw(st.integers(0, len(history))) for _ in echoes)
-    cache, heard, newest_seen = Cache(), [], 0
-    cache.listen(heard.append)
+    answers = [raw for kind, raw in history if kind == "write" and data.draw(st.booleans())]
+    moments = sorted(data.draw(st.integers(0, len(history))) for _ in answers)
+    cache, changes, newest_seen = Cache(), [], 0
+    cache.listen(changes.append)
     for position, (kind, raw) in enumerate([*history, (None, None)]):
-        for _, echo in ((m, e) for m, e in zip(moments, echoes, strict=True) if m == position):
-            cache.absorb(dict(echo))
+        for _, own_write in ((m, e) for m, e in zip(moments, answers, strict=True) if m == position):
+            cache.absorb(dict(own_write))
             newest_seen = _never_back(cache, newest_seen)
         if kind == "write":
             cache.upsert(dict(raw))
@@ -270,9 +270,9 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
     if last_kind == "write":
         assert cache.get(KEY) == last
         theirs = {
-            raw["written"] for kind, raw in history if kind == "write" and raw not in echoes and _same_uid(raw, last)
+            raw["written"] for kind, raw in history if kind == "write" and raw not in answers and _same_uid(raw, last)
         }
-        assert theirs <= {change.version for change in heard}, "what others wrote is told, whoever was quicker"
+        assert theirs <= {change.version for change in changes}, "what others wrote is told, whoever was quicker"
 
 
 def _same_uid(one, other):
@@ -286,13 +286,13 @@ def _never_back(cache, newest_seen):
     return version
 
 
-def test_orders_of_an_echo_and_three_events_all_agree():
+def test_orders_of_an_answer_and_three_events_all_agree():
     raws = [thing(1), thing(2), thing(3)]
-    for moment, echo in itertools.product(range(4), raws):
+    for moment, own_write in itertools.product(range(4), raws):
         cache = Cache()
         for position in range(4):
             if position == moment:
-                cache.absorb(dict(echo))
+                cache.absorb(dict(own_write))
             if position < 3:
                 cache.upsert(dict(raws[position]))
         assert cache.get(KEY) == thing(3)
@@ -323,7 +323,7 @@ def test_an_object_nested_too_deep_to_be_kept_is_kept_without_its_depths_and_rep
     assert marks == [("x", "TooDeep"), ("x", "TooDeep")]
 
 
-def test_what_nobody_keeps_may_be_as_deep_as_it_likes(marks):
+def test_what_is_not_kept_may_be_as_deep_as_it_likes(marks):
     cache = Cache()
     raw = thing(7, spec={})
     raw["metadata"]["managedFields"] = [nested(400)]
@@ -331,34 +331,34 @@ def test_what_nobody_keeps_may_be_as_deep_as_it_likes(marks):
     assert (marks, cache.get(KEY)) == ([], thing(7, spec={}))
 
 
-def test_an_object_that_became_unreadable_is_neither_there_nor_gone(cache, heard, marks):
+def test_an_object_that_became_unreadable_counts_neither_as_present_nor_as_deleted(cache, changes, marks):
     cache.upsert(thing(7))
-    cache.skip(thing(8), Defect.TOO_LARGE, "too large")
-    cache.skip(thing(9), Defect.TOO_LARGE, "too large")
+    cache.mark_unreadable(thing(8), Defect.TOO_LARGE, "too large")
+    cache.mark_unreadable(thing(9), Defect.TOO_LARGE, "too large")
     assert (cache.get(KEY), cache.version(KEY), cache.unreadable(KEY)) == (None, None, "too large")
     assert KEY in cache
-    assert happenings(heard) == [EventType.ADDED, EventType.CHANGED], "who relies on it looks again, once"
+    assert happenings(changes) == [EventType.ADDED, EventType.CHANGED], "who relies on it looks again, once"
     assert marks == [("x", "TooLarge")]
     cache.absorb(thing(8))
     assert cache.get(KEY) is None, "that is from before"
     cache.upsert(thing(10))
     assert (cache.get(KEY), cache.unreadable(KEY)) == (thing(10), None)
-    assert happenings(heard)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
+    assert happenings(changes)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
 
 
 def test_an_answer_that_was_quicker_than_the_watch_is_not_hidden_by_an_unreadable_event(cache):
     cache.absorb(thing(9))
-    cache.skip(thing(8), Defect.TOO_LARGE, "too large")
+    cache.mark_unreadable(thing(8), Defect.TOO_LARGE, "too large")
     assert cache.get(KEY) == thing(9)
 
 
-def test_an_unreadable_object_that_goes_is_gone_and_so_is_its_mark(cache, heard):
+def test_deleting_an_unreadable_object_removes_its_mark_too(cache, changes):
     cache.upsert(thing(7))
-    cache.skip(thing(8), Defect.MALFORMED, "no uid")
+    cache.mark_unreadable(thing(8), Defect.MALFORMED, "no uid")
     cache.remove(thing(9))
     assert (KEY in cache, cache.unreadable(KEY)) == (False, None)
-    assert happenings(heard)[-1] == EventType.DELETED
-    cache.skip(thing(10, name="never known"), Defect.MALFORMED, "no uid")
+    assert happenings(changes)[-1] == EventType.DELETED
+    cache.mark_unreadable(thing(10, name="never known"), Defect.MALFORMED, "no uid")
     cache.keep_only(set(), 11)
     assert cache.unreadable(Key("a", "never known")) is None
 
@@ -366,9 +366,9 @@ def test_an_unreadable_object_that_goes_is_gone_and_so_is_its_mark(cache, heard)
 def test_unreadable_objects_count_towards_the_budget():
     cache = Cache(budget=10_000)
     for number in range(19):
-        cache.skip(thing(7, name=f"x{number}"), Defect.MALFORMED, "no uid")
-    with pytest.raises(Unavailable, match="fit into"):
-        cache.skip(thing(7, name="one more"), Defect.MALFORMED, "no uid")
+        cache.mark_unreadable(thing(7, name=f"x{number}"), Defect.MALFORMED, "no uid")
+    with pytest.raises(Unavailable, match="need more than"):
+        cache.mark_unreadable(thing(7, name="one more"), Defect.MALFORMED, "no uid")
 
 
 @pytest.mark.parametrize(
@@ -387,12 +387,12 @@ def test_unreadable_objects_count_towards_the_budget():
         {"resourceVersion": 9.5},
     ],
 )
-def test_an_object_whose_identity_is_no_identity_is_not_kept_and_neither_are_its_names(cache, metadata):
+def test_an_object_without_a_valid_identity_is_not_kept_and_neither_are_its_names(cache, metadata):
     raw = thing(7)
     raw["metadata"] |= metadata
     with pytest.raises(Unreadable) as told:
         cache.upsert(raw)
-    key = cache.skip(raw, Defect.MALFORMED, told.value.message)
+    key = cache.mark_unreadable(raw, Defect.MALFORMED, told.value.message)
     assert len(str(key)) < 300
     assert len(told.value.message) <= 1024
     assert cache.unreadable(key)

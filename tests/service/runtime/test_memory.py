@@ -12,7 +12,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 if {settled}:
-    memory.settle()
+    memory.configure()
 first = bytearray(1_000_000)
 del first
 blocks = [(bytearray(300_000), bytes(600)) for _ in range(80)]
@@ -35,7 +35,7 @@ def test_the_buffers_of_closed_connections_go_back_to_the_kernel():
 
 
 def test_cycles_are_searched_for_within_a_few_thousand_objects():
-    settle = "import gc; from service.runtime import memory; memory.settle()"
+    settle = "import gc; from service.runtime import memory; memory.configure()"
     script = f"{settle}; print(gc.get_freeze_count() > 0, *gc.get_threshold())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "5000", "5", "2"]

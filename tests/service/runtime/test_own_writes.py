@@ -12,39 +12,37 @@ def woken() -> list[Key]:
 
 
 @pytest.fixture
-def echoes(woken: list[Key]) -> OwnWrites:
+def own_writes(woken: list[Key]) -> OwnWrites:
     return OwnWrites(woken.append)
 
 
-def test_news_of_a_key_that_nobody_has_in_hand_wakes_it_at_once(echoes: OwnWrites, woken: list[Key]) -> None:
-    echoes.heard(KEY, "7")
+def test_a_change_of_a_key_without_a_running_pass_wakes_it_at_once(own_writes: OwnWrites, woken: list[Key]) -> None:
+    own_writes.observed(KEY, "7")
     assert woken == [KEY]
 
 
-def test_the_echo_of_our_own_write_wakes_nobody_even_if_it_comes_before_the_answer(
-    echoes: OwnWrites, woken: list[Key]
+def test_the_watch_event_of_our_own_write_wakes_no_key_even_if_it_arrives_before_the_answer(
+    own_writes: OwnWrites, woken: list[Key]
 ) -> None:
-    echoes.begin(KEY)
-    echoes.heard(KEY, "7")
-    echoes.wrote(KEY, "7")
-    echoes.end(KEY)
+    own_writes.begin(KEY)
+    own_writes.observed(KEY, "7")
+    own_writes.wrote(KEY, "7")
+    own_writes.end(KEY)
     assert woken == []
 
 
-def test_what_somebody_else_wrote_meanwhile_wakes_the_key_when_it_is_let_go(
-    echoes: OwnWrites, woken: list[Key]
-) -> None:
-    echoes.begin(KEY)
-    echoes.wrote(KEY, "7")
-    echoes.heard(KEY, "7")
-    echoes.heard(KEY, "8")
+def test_a_write_of_others_during_a_pass_wakes_the_key_after_it(own_writes: OwnWrites, woken: list[Key]) -> None:
+    own_writes.begin(KEY)
+    own_writes.wrote(KEY, "7")
+    own_writes.observed(KEY, "7")
+    own_writes.observed(KEY, "8")
     assert woken == []
-    echoes.end(KEY)
+    own_writes.end(KEY)
     assert woken == [KEY]
 
 
-def test_other_keys_are_not_concerned(echoes: OwnWrites, woken: list[Key]) -> None:
+def test_other_keys_are_not_concerned(own_writes: OwnWrites, woken: list[Key]) -> None:
     other = Key("ns", "b")
-    echoes.begin(KEY)
-    echoes.heard(other, "7")
+    own_writes.begin(KEY)
+    own_writes.observed(other, "7")
     assert woken == [other]

@@ -181,7 +181,7 @@ def test_failures_back_off_longer_each_time_up_to_the_cap(queue, real):
     assert pauses == [30, 60, 120, 240, 300, 300]
 
 
-def test_unless_told_otherwise_failures_wait_from_30_s_up_to_5_min_and_not_all_the_same(clock, real):
+def test_by_default_failures_wait_from_30_s_up_to_5_min_and_not_all_the_same(clock, real):
     queue = Queue(clock, real=real)
     first = [queue.retry(key(f"x{n}")) for n in range(50)]
     last = [queue.retry(key("x0")) for _ in range(20)][-1]
@@ -210,7 +210,7 @@ def test_the_server_may_say_how_long_to_wait(queue, real):
     assert queue.take() == key("x")
 
 
-def test_a_pause_that_was_asked_for_is_no_failure(queue):
+def test_a_requested_pause_does_not_count_as_a_failure(queue):
     for _ in range(5):
         queue.retry(key("x"), after=7)
     assert queue.retry(key("x")) == 30
@@ -255,7 +255,7 @@ def test_depth_waiting_and_running_are_counted(queue):
     assert (queue.depth, queue.waiting, queue.running) == (1, 1, 1)
 
 
-def test_how_long_a_key_waited_for_a_worker_is_told(clock, real):
+def test_how_long_a_key_waited_for_a_worker_is_reported(clock, real):
     told = []
     queue = Queue(clock, real=real, on_taken=told.append)
     for name in "xy":
@@ -308,22 +308,22 @@ async def test_an_earlier_timer_added_later_is_not_slept_over():
     assert await asyncio.wait_for(worker, 30) == key("early")
 
 
-async def test_nobody_naps_longer_than_ten_seconds_so_that_a_stepped_clock_is_noticed(clock):
+async def test_no_worker_waits_longer_than_ten_seconds_so_that_a_stepped_clock_is_noticed(clock):
     queue = Queue(clock)
     queue.add(key("x"), due=NINE + timedelta(days=1))
     worker = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
-    assert queue._alarm.when() - asyncio.get_running_loop().time() <= 10.0
+    assert queue._wakeup.when() - asyncio.get_running_loop().time() <= 10.0
     clock.advance(timedelta(days=2))
-    queue._ring()
+    queue.wake_due()
     assert await asyncio.wait_for(worker, 10) == key("x")
 
 
-async def test_a_cancelled_worker_passes_its_call_on_to_another():
+async def test_if_a_woken_worker_is_cancelled_another_takes_the_key():
     queue = Queue(ManualClock(NINE))
     first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
     await asyncio.sleep(0)
-    queue._wake(1)  # the call has reached the first, which has not run yet
+    queue._wake_workers(1)  # this wakes the first, which has not run yet
     queue.add(key("x"))
     first.cancel()
     assert await asyncio.wait_for(second, 10) == key("x")
@@ -338,8 +338,8 @@ async def test_closing_ends_all_waiting():
     assert all(isinstance(result, QueueClosed) for result in results)
 
 
-def test_alarms_work_on_the_event_loop_that_the_service_runs_on() -> None:
-    async def two_looks() -> None:
+def test_timers_work_on_the_event_loop_that_the_service_runs_on() -> None:
+    async def two_keys() -> None:
         queue = Queue(SystemClock())
         taken = asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -349,21 +349,21 @@ def test_alarms_work_on_the_event_loop_that_the_service_runs_on() -> None:
         assert (await queue.get()).namespace == "ns"
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(two_looks())
+        runner.run(two_keys())
 
 
-def test_what_failed_is_looked_at_soon_once_the_reason_is_over_and_nothing_else_is(queue, clock, real):
+def test_keys_that_failed_are_retried_soon_once_the_cause_is_over_and_no_others_are(queue, clock, real):
     queue.retry(key("failed"))
     queue.retry(key("asked-to-wait"), after=60)
     queue.add(key("at-nine"), due=clock.now() + timedelta(hours=1))
-    queue.hasten(2.0)
+    queue.retry_failed(2.0)
     real.at += 2.0
     assert names(take_all(queue)) == ["failed"]
 
 
-def test_hastening_makes_nobody_wait_longer(queue, real):
+def test_retrying_failed_keys_makes_none_wait_longer(queue, real):
     queue.retry(key("x"))
     real.at += 29.9
-    queue.hasten(60.0)
+    queue.retry_failed(60.0)
     real.at += 0.2
     assert names(take_all(queue)) == ["x"]

@@ -60,7 +60,7 @@ def test_deletions_find_a_slot_when_creations_have_taken_all_that_they_may(crowd
     assert len(crowd.fill(Lane("hosts.example", "delete"))) == 2
 
 
-def test_a_slot_that_is_free_goes_to_who_waits_longest(crowd):
+def test_a_free_slot_goes_to_the_key_that_waits_longest(crowd):
     calls = crowd.fill()
     for key in KEYS[20:23]:
         assert not crowd.park(key).slow
@@ -73,7 +73,7 @@ def test_a_slot_that_is_free_goes_to_who_waits_longest(crowd):
     assert crowd.woken == [KEYS[20], KEYS[21]]
 
 
-def test_who_was_woken_and_needs_no_slot_any_more_leaves_it_to_the_next(crowd):
+def test_a_woken_key_that_no_longer_needs_its_slot_leaves_it_to_the_next(crowd):
     calls = crowd.fill()
     crowd.park(KEYS[20])
     crowd.park(KEYS[21])
@@ -82,7 +82,7 @@ def test_who_was_woken_and_needs_no_slot_any_more_leaves_it_to_the_next(crowd):
     assert crowd.woken == [KEYS[20], KEYS[21]]
 
 
-def test_who_does_not_wait_any_more_is_not_woken(crowd):
+def test_a_key_that_no_longer_waits_is_not_woken(crowd):
     calls = crowd.fill()
     crowd.park(KEYS[20])
     crowd.slots.finished(KEYS[20])

@@ -77,7 +77,7 @@ async def test_a_failure_is_handed_to_on_error_and_the_others_go_on():
     assert queue.waiting == 1
 
 
-async def test_stopping_lets_work_in_hand_finish_and_takes_no_more():
+async def test_stopping_lets_running_handlers_finish_and_takes_no_more_keys():
     queue, started, order = queue_of("first", "second"), asyncio.Event(), []
 
     async def handle(key):

@@ -47,18 +47,18 @@ def care():
     return Care()
 
 
-def test_every_object_of_a_shard_that_becomes_ours_is_looked_at_and_no_other(care):
+def test_every_object_of_an_acquired_shard_is_queued_and_no_other(care):
     care.ownership.acquired(FIRST)
     assert care.due() == OURS
 
 
-def test_nothing_of_a_shard_that_is_lost_stays_with_us(care):
+def test_no_object_of_a_lost_shard_stays_queued(care):
     care.ownership.acquired(FIRST)
     care.lose()
     assert (care.due(), care.queue.waiting, care.let_go) == (set(), 0, OURS)
 
 
-async def test_what_is_not_ours_any_more_when_its_turn_comes_is_not_worked_on(care):
+async def test_a_key_whose_shard_is_lost_before_its_turn_is_not_handled(care):
     key, worked_on = min(OURS), []
 
     async def work(key):
@@ -69,7 +69,7 @@ async def test_what_is_not_ours_any_more_when_its_turn_comes_is_not_worked_on(ca
     assert (worked_on, care.let_go) == ([], {key})
 
 
-async def test_what_ceases_to_be_ours_in_mid_work_writes_nothing_more_and_leaves_no_timer(care):
+async def test_a_key_whose_shard_is_lost_during_its_pass_writes_nothing_more_and_leaves_no_timer(care):
     key = min(OURS)
 
     async def work(key):
@@ -84,7 +84,7 @@ async def test_what_ceases_to_be_ours_in_mid_work_writes_nothing_more_and_leaves
     assert (care.queue.waiting, key in care.let_go) == (0, True)
 
 
-async def test_what_was_lost_and_taken_again_in_mid_work_is_looked_at_again(care):
+async def test_a_key_whose_shard_is_lost_and_acquired_again_during_its_pass_is_queued_again(care):
     care.queue.add(min(OURS))
     key = care.queue.take()
 

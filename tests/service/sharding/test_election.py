@@ -14,7 +14,7 @@ from service.sharding.leases import LeaseTimes
 from service.sharding.manager import ShardListener, ShardManager
 from service.sharding.shard import Shard
 
-SHARD, RIVAL = Shard(0, 1), Shard(0, 2)
+SHARD, OTHER_COUNT = Shard(0, 1), Shard(0, 2)
 KEY = Key("team", "desk")
 SHORT = LeaseTimes(duration=0.9, deadline=0.6, retry=0.1)
 
@@ -27,17 +27,17 @@ class Now:
         return self.at
 
 
-class NoNeighbours:
+class NoOtherReleases:
     """There is no other release; tests/service/sharding/test_releases.py is about those."""
 
-    until = others = math.inf
+    until = others_from = math.inf
 
     def blocked_for(self):
         return 0.0
 
     async def announce(self): ...
 
-    look = keep = withdraw = announce
+    refresh = renew = withdraw = announce
 
 
 class Server:
@@ -98,7 +98,7 @@ class Server:
         self.leases[name] = {"metadata": {"name": name, "resourceVersion": str(next(self._versions))}, "spec": spec}
 
 
-class Told:
+class Calls:
     def __init__(self):
         self.acquired, self.lost = [], []
 
@@ -114,17 +114,17 @@ def server():
 
 
 @pytest.fixture
-def told():
-    return Told()
+def calls():
+    return Calls()
 
 
 @pytest.fixture
-async def make(now, server, told):
+async def make(now, server, calls):
     async with Client.from_inline("https://127.0.0.1:1") as client:
 
         def made(times=None):
-            listener = ShardListener(told.acquired.append, told.lost.append)
-            leases = ShardManager(
+            listener = ShardListener(calls.acquired.append, calls.lost.append)
+            manager = ShardManager(
                 client,
                 Fence(1, now),
                 listener,
@@ -135,84 +135,84 @@ async def make(now, server, told):
                 clock=now,
             )
             for verb in ("create", "patch", "delete", "get", "list"):
-                setattr(leases.book._client, verb, getattr(server, verb))
-            leases.neighbours = NoNeighbours()
-            return leases, leases._tenures[SHARD]
+                setattr(manager.store._client, verb, getattr(server, verb))
+            manager.releases = NoOtherReleases()
+            return manager, manager._elections[SHARD]
 
         yield made
 
 
 async def holding(make, times=None):
-    leases, tenure = make(times)
-    await tenure._seek()
-    assert tenure.held
-    return leases, tenure
+    manager, election = make(times)
+    await election._try_acquire()
+    assert election.held
+    return manager, election
 
 
-async def test_a_shard_is_ours_from_when_we_asked_for_it_and_not_from_when_we_heard(make, now, server):
+async def test_a_shard_is_held_from_when_the_request_was_sent_and_not_from_when_it_was_answered(make, now, server):
     server.under_way = lambda: setattr(now, "at", now.at + 3.0)
-    leases, _ = await holding(make)
-    assert leases.fence.until(SHARD) == 100.0 + leases.times.deadline
+    manager, _ = await holding(make)
+    assert manager.fence.until(SHARD) == 100.0 + manager.times.deadline
 
 
 async def test_a_renewal_counts_from_when_it_was_sent_and_not_from_when_it_was_answered(make, now, server):
-    leases, tenure = await holding(make)
+    manager, election = await holding(make)
     now.at = 105.0
     server.under_way = lambda: setattr(now, "at", now.at + 3.0)
-    await tenure._keep()
-    assert leases.fence.until(SHARD) == 105.0 + leases.times.deadline
+    await election._keep()
+    assert manager.fence.until(SHARD) == 105.0 + manager.times.deadline
 
 
-async def test_a_lease_that_somebody_else_took_is_not_kept(make, server, told):
-    leases, tenure = await holding(make)
-    leases.book.note(server.put(SHARD, "another"))
-    await tenure._keep()
-    assert (tenure.held, leases.fence.holds(SHARD), told.lost) == (False, False, [SHARD])
+async def test_a_lease_that_another_replica_took_is_not_kept(make, server, calls):
+    manager, election = await holding(make)
+    manager.store.observe(server.put(SHARD, "another"))
+    await election._keep()
+    assert (election.held, manager.fence.holds(SHARD), calls.lost) == (False, False, [SHARD])
     assert server.holder(SHARD) == "another"
 
 
 async def test_nothing_is_asked_for_while_a_lease_for_another_count_lives(make, server):
-    leases, tenure = make()
-    leases.book.note(server.put(RIVAL, "another"))
-    assert await tenure._seek() == 15.0
-    assert (tenure.held, server.writes) == (False, 0)
+    manager, election = make()
+    manager.store.observe(server.put(OTHER_COUNT, "another"))
+    assert await election._try_acquire() == 15.0
+    assert (election.held, server.writes) == (False, 0)
 
 
-async def test_what_was_taken_together_with_a_lease_for_another_count_is_given_back_unused(make, server, told):
-    _, tenure = make()
-    server.under_way = lambda: server.put(RIVAL, "another")
-    await tenure._seek()
-    assert (tenure.held, told.acquired, server.holder(SHARD)) == (False, [], None)
+async def test_what_was_taken_together_with_a_lease_for_another_count_is_released_unused(make, server, calls):
+    _, election = make()
+    server.under_way = lambda: server.put(OTHER_COUNT, "another")
+    await election._try_acquire()
+    assert (election.held, calls.acquired, server.holder(SHARD)) == (False, [], None)
 
 
 async def test_a_dead_lease_for_another_count_is_removed_and_not_in_the_way(make, server):
-    leases, tenure = make()
-    leases.book.note(server.put(RIVAL, None))
-    await tenure._seek()
-    assert (tenure.held, list(server.leases)) == (True, [SHARD.lease_name])
+    manager, election = make()
+    manager.store.observe(server.put(OTHER_COUNT, None))
+    await election._try_acquire()
+    assert (election.held, list(server.leases)) == (True, [SHARD.lease_name])
 
 
-async def test_but_not_if_it_comes_back_to_life_at_that_moment(make, server, told):
-    leases, tenure = make()
-    leases.book.note(server.put(RIVAL, None))
-    server.listed = lambda: server.put(RIVAL, "another")
-    await tenure._seek()
-    assert (tenure.held, told.acquired, server.holder(SHARD)) == (False, [], None)
-    assert server.holder(RIVAL) == "another"
+async def test_but_not_if_it_comes_back_to_life_at_that_moment(make, server, calls):
+    manager, election = make()
+    manager.store.observe(server.put(OTHER_COUNT, None))
+    server.listed = lambda: server.put(OTHER_COUNT, "another")
+    await election._try_acquire()
+    assert (election.held, calls.acquired, server.holder(SHARD)) == (False, [], None)
+    assert server.holder(OTHER_COUNT) == "another"
 
 
-async def test_a_shard_is_given_back_when_nothing_of_it_is_in_hand_any_more(make, server):
-    leases, tenure = await holding(make)
-    with leases.fence.in_hand(KEY):
-        giving = asyncio.create_task(tenure.give_back("stopping"))
+async def test_a_shard_is_released_when_no_pass_over_it_runs(make, server):
+    manager, election = await holding(make)
+    with manager.fence.acting_for(KEY):
+        giving = asyncio.create_task(election.release("stopping"))
         await asyncio.sleep(0.02)
-        assert (leases.fence.holds(SHARD), server.holder(SHARD)) == (False, "me")
+        assert (manager.fence.holds(SHARD), server.holder(SHARD)) == (False, "me")
     await giving
     assert server.holder(SHARD) is None
 
 
-async def test_where_something_hangs_the_lease_is_left_to_expire(make, server):
-    leases, tenure = await holding(make, SHORT)
-    with leases.fence.in_hand(KEY):
-        await tenure.give_back("stopping")
-    assert (tenure.held, server.holder(SHARD)) == (False, "me")
+async def test_if_a_pass_hangs_the_lease_is_left_to_expire(make, server):
+    manager, election = await holding(make, SHORT)
+    with manager.fence.acting_for(KEY):
+        await election.release("stopping")
+    assert (election.held, server.holder(SHARD)) == (False, "me")

@@ -32,13 +32,13 @@ def fence(now):
 
 def test_nothing_is_ours_before_a_lease_is_held(fence):
     assert not fence.owns(KEY)
-    with fence.in_hand(KEY), pytest.raises(NotOursError, match="default/one"):
+    with fence.acting_for(KEY), pytest.raises(NotOursError, match="default/one"):
         fence.check()
 
 
 def test_a_shard_is_ours_until_its_lease_runs_out(fence, now):
     fence.extend(fence.shard(KEY), 60.0)
-    with fence.in_hand(KEY):
+    with fence.acting_for(KEY):
         fence.check()
         now.at = 59.99
         fence.check()
@@ -62,14 +62,14 @@ def test_how_long_a_shard_is_ours_counts_from_when_it_was_taken_and_not_from_a_r
     assert fence.held_for(KEY) == 0.0, "it had been given up"
 
 
-def test_who_is_alone_has_always_been_the_one_to_act():
+def test_a_single_replica_without_leases_has_always_held_its_shard():
     assert NoFence().held_for(KEY) == float("inf")
 
 
 def test_a_shard_that_was_given_up_is_refused_at_once(fence):
     fence.extend(fence.shard(KEY), 60.0)
     fence.drop(fence.shard(KEY))
-    with fence.in_hand(KEY), pytest.raises(NotOursError):
+    with fence.acting_for(KEY), pytest.raises(NotOursError):
         fence.check()
 
 
@@ -88,14 +88,14 @@ async def test_what_a_pass_starts_beside_itself_is_checked_too(fence):
     async def write():
         fence.check()
 
-    with fence.in_hand(KEY):
+    with fence.acting_for(KEY):
         results = await asyncio.gather(write(), write(), return_exceptions=True)
     assert all(isinstance(result, NotOursError) for result in results)
 
 
-def test_a_shard_is_busy_while_one_of_its_objects_is_in_hand(fence):
+def test_a_shard_is_busy_while_a_pass_over_one_of_its_objects_runs(fence):
     shard = fence.shard(KEY)
-    with fence.in_hand(KEY):
+    with fence.acting_for(KEY):
         assert fence.busy(shard)
     assert not fence.busy(shard)
 
@@ -108,7 +108,7 @@ def test_without_leases_everything_is_ours_and_no_shard_is_shown():
     fence = NoFence()
     assert fence.owns(KEY)
     assert fence.shown(KEY) is None
-    with fence.in_hand(KEY):
+    with fence.acting_for(KEY):
         fence.check()
 
 
@@ -126,20 +126,20 @@ class Watcher:
         self.watched.append(at)
 
 
-def test_the_kernel_is_told_to_end_us_before_others_may_act(now):
-    alarm = Watcher()
-    fence = Fence(3, now, alarm)
-    fence.extend(fence.shard(KEY), 60.0, others=65.0)
-    with fence.in_hand(KEY):
+def test_the_watchdog_is_armed_to_end_the_process_before_others_may_act(now):
+    watchdog = Watcher()
+    fence = Fence(3, now, watchdog)
+    fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
+    with fence.acting_for(KEY):
         fence.check()
-    assert alarm.watched == [62.5]
+    assert watchdog.watched == [62.5]
 
 
-def test_an_expired_lease_refuses_a_write_without_ending_us(now):
-    alarm = Watcher()
-    fence = Fence(3, now, alarm)
-    fence.extend(fence.shard(KEY), 60.0, others=65.0)
+def test_an_expired_lease_refuses_a_write_without_arming_the_watchdog(now):
+    watchdog = Watcher()
+    fence = Fence(3, now, watchdog)
+    fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
     now.at = 100.0
-    with fence.in_hand(KEY), pytest.raises(NotOursError):
+    with fence.acting_for(KEY), pytest.raises(NotOursError):
         fence.check()
-    assert alarm.watched == []
+    assert watchdog.watched == []

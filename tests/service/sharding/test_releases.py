@@ -57,7 +57,7 @@ def lease(namespace, annotations, version=1):
 
 
 def foreign(*watches, namespace="other", version=1, renewal="r"):
-    return lease(namespace, {f"{PREFIX}a": Announcement(watches, 60.0, renewal).packed()}, version)
+    return lease(namespace, {f"{PREFIX}a": Announcement(watches, 60.0, renewal).to_json()}, version)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def server():
 
 
 @pytest.fixture
-def neighbours(server, now):
+def releases(server, now):
     client = Client.from_inline("https://127.0.0.1:1", token="t")
     made = ReleaseRegistry(client, "own", ("team",), LeaseTimes(), now, "host_abc")
     for verb in ("patch", "create", "list"):
@@ -80,77 +80,77 @@ def neighbours(server, now):
 
 
 async def test_an_announcement_is_renewed_a_quarter_as_often_as_a_lease_and_good_for_four_times_as_long(
-    neighbours, server, now
+    releases, server, now
 ):
-    assert neighbours.until == -math.inf
-    await neighbours.announce()
+    assert releases.until == -math.inf
+    await releases.announce()
     now.at += 7.9
-    await neighbours.keep()
-    assert (server.writes, neighbours.until, neighbours.others) == (1, 140.0, 160.0)
+    await releases.renew()
+    assert (server.writes, releases.until, releases.others_from) == (1, 140.0, 160.0)
     now.at += 0.2
-    await neighbours.keep()
-    assert (server.writes, neighbours.until) == (2, pytest.approx(148.1))
+    await releases.renew()
+    assert (server.writes, releases.until) == (2, pytest.approx(148.1))
 
 
-async def test_a_renewal_that_fails_leaves_the_announcement_as_it_was(neighbours, server, now):
-    await neighbours.announce()
+async def test_a_renewal_that_fails_leaves_the_announcement_as_it_was(releases, server, now):
+    await releases.announce()
     now.at += 10.0
     server.fails = Unavailable("away")
-    await neighbours.keep()
-    assert neighbours.until == 140.0
+    await releases.renew()
+    assert releases.until == 140.0
 
 
 @pytest.mark.parametrize(("watches", "blocked"), [((), 60.0), (("team", "lab"), 60.0), (("lab",), 0.0)])
-async def test_a_release_that_acts_in_the_same_namespace_is_in_the_way(neighbours, server, watches, blocked):
+async def test_a_release_that_acts_in_the_same_namespace_is_in_the_way(releases, server, watches, blocked):
     server.foreign = [foreign(*watches)]
-    await neighbours.look()
-    assert neighbours.blocked_for() == blocked
+    await releases.refresh()
+    assert releases.blocked_for() == blocked
     assert metrics.REGISTRY.get_sample_value("fivespot_foreign_releases") == bool(blocked)
 
 
-async def test_a_release_that_renews_nothing_any_more_is_in_the_way_only_until_its_time_is_up(neighbours, server, now):
+async def test_a_release_that_stopped_renewing_blocks_only_until_its_announcement_expires(releases, server, now):
     server.foreign = [foreign("team")]
-    await neighbours.look()
+    await releases.refresh()
     now.at += 59.0
-    await neighbours.look()
-    assert neighbours.blocked_for() == 1.0
+    await releases.refresh()
+    assert releases.blocked_for() == 1.0
     now.at += 1.0
-    assert neighbours.blocked_for() == 0.0
+    assert releases.blocked_for() == 0.0
 
 
-async def test_our_own_release_is_never_in_the_way_and_its_dead_replicas_are_cleared_away(neighbours, server, now):
+async def test_our_own_release_is_never_in_the_way_and_its_dead_replicas_are_cleared_away(releases, server, now):
     server.own = foreign("team", namespace="own")
-    await neighbours.look()
-    assert neighbours.blocked_for() == 0.0
+    await releases.refresh()
+    assert releases.blocked_for() == 0.0
     now.at += 60.0
-    await neighbours.announce()
+    await releases.announce()
     assert list(server.own["metadata"]["annotations"]) == [f"{PREFIX}abc"]
 
 
-async def test_who_withdraws_is_not_announced_and_announces_itself_again_before_it_acts(neighbours, server):
-    await neighbours.announce()
-    await neighbours.withdraw()
-    assert (server.own["metadata"]["annotations"], neighbours.until) == ({}, -math.inf)
-    await neighbours.announce()
+async def test_a_replica_that_withdrew_is_not_announced_and_announces_itself_again_before_it_acts(releases, server):
+    await releases.announce()
+    await releases.withdraw()
+    assert (server.own["metadata"]["annotations"], releases.until) == ({}, -math.inf)
+    await releases.announce()
     assert server.writes == 3
 
 
-async def test_news_that_are_older_than_what_is_known_change_nothing_but_a_restored_server_is_believed(
-    neighbours, server
+async def test_a_watch_event_that_is_older_than_what_is_known_change_nothing_but_a_restored_server_is_believed(
+    releases, server
 ):
     server.foreign = [foreign("team", version=9)]
-    await neighbours.look()
-    neighbours._note(lease("other", {}, 5))
-    assert neighbours.blocked_for() == 60.0
-    server.foreign = [lease("other", {f"{PREFIX}b": Announcement(("team",), 90.0, "r").packed()}, 5)]
-    await neighbours.look()
-    assert neighbours.blocked_for() == 90.0
-    neighbours._note(lease("other", {}, 6))
-    assert neighbours.blocked_for() == 0.0
+    await releases.refresh()
+    releases._observe(lease("other", {}, 5))
+    assert releases.blocked_for() == 60.0
+    server.foreign = [lease("other", {f"{PREFIX}b": Announcement(("team",), 90.0, "r").to_json()}, 5)]
+    await releases.refresh()
+    assert releases.blocked_for() == 90.0
+    releases._observe(lease("other", {}, 6))
+    assert releases.blocked_for() == 0.0
 
 
-async def test_an_operator_that_may_not_look_acts_as_if_it_were_alone(neighbours, server):
+async def test_an_operator_that_may_not_list_leases_acts_as_if_it_were_alone(releases, server):
     server.fails = Forbidden("no role")
-    await neighbours.look()
-    await neighbours.look()
-    assert neighbours.blocked_for() == 0.0
+    await releases.refresh()
+    await releases.refresh()
+    assert releases.blocked_for() == 0.0

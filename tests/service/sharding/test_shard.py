@@ -1,23 +1,12 @@
-"""Who serves what, and who tries when: pure arithmetic that all replicas must agree on."""
+"""Which shard an object belongs to: pure arithmetic that all replicas must agree on."""
 
 from collections import Counter
 
 import pytest
 
-from service.sharding.leases import LeaseRecord, LeaseTimes, Replica, rivals, should_claim, should_yield, try_at
 from service.sharding.shard import Shard, shard_number
 
-TIMES = LeaseTimes()
 NAMES = [(f"team-{n % 37}", f"machine-{n}") for n in range(12_000)]
-MINE, ITS = Shard(0, 3), Shard(1, 3)
-
-
-def replica(held=0):
-    return Replica("me", preferred=0, started=100.0, held=held)
-
-
-def sight(shard=ITS, holder="other", since=200.0, **more):
-    return LeaseRecord(shard, version=7, holder=holder, renewal="then", duration=15.0, since=since, **more)
 
 
 def numbers(count):
@@ -43,7 +32,7 @@ def test_the_hash_is_the_same_in_every_process_and_release():
 
 
 @pytest.mark.parametrize("shard", [Shard(0, 1), Shard(2, 3), Shard(63, 64)])
-def test_the_name_of_a_lease_tells_its_shard(shard):
+def test_the_name_of_a_lease_contains_its_shard(shard):
     assert Shard.of_lease(shard.lease_name) == shard
 
 
@@ -54,79 +43,3 @@ def test_a_lease_is_named_as_documented():
 @pytest.mark.parametrize("name", ["5spot-shard-01-of-3", "5spot-shard-1-of-0", "5spot-shard-1-of-3x", "other", "5spot"])
 def test_leases_of_others_are_not_taken_for_ours(name):
     assert Shard.of_lease(name) is None
-
-
-def test_a_request_leaves_time_for_another_before_the_deadline():
-    assert 2 * TIMES.request + TIMES.retry < TIMES.deadline < TIMES.duration
-
-
-# When to try
-
-
-def test_the_preferred_shard_is_taken_at_once_when_there_is_no_lease():
-    assert try_at(MINE, None, replica(), TIMES) == 100.0
-
-
-def test_on_the_first_start_others_get_time_to_take_what_they_prefer():
-    assert try_at(ITS, None, replica(), TIMES) >= 100.0 + 2 * TIMES.retry
-
-
-def test_a_lease_is_left_alone_until_its_duration_has_passed_since_it_was_last_seen_renewed():
-    assert try_at(MINE, sight(MINE), replica(), TIMES) == 215.0
-    assert sight().live(214.9)
-    assert not sight().live(215.0)
-
-
-def test_a_lease_that_was_given_back_is_free_at_once():
-    assert try_at(MINE, sight(MINE, holder=""), replica(), TIMES) == 200.0
-    assert try_at(ITS, sight(holder=""), replica(), TIMES) < 200.5
-    assert not sight(holder="").live(200.0)
-
-
-def test_whoever_holds_less_goes_first_and_nobody_waits_long():
-    waits = [try_at(ITS, sight(), replica(held), TIMES) - 215.0 for held in range(10)]
-    assert waits == sorted(waits)
-    assert waits[0] < waits[1]
-    assert max(waits) <= TIMES.retry
-
-
-def test_a_lease_that_was_promised_to_another_is_left_to_it_for_a_moment():
-    promised = try_at(ITS, sight(holder="", wanted_by="its owner"), replica(), TIMES)
-    assert promised == try_at(ITS, sight(holder=""), replica(), TIMES) + TIMES.retry
-
-
-def test_our_own_lease_can_be_taken_up_again_at_once():
-    assert try_at(ITS, sight(holder="me"), replica(), TIMES) == 200.0
-
-
-# Handing over
-
-
-@pytest.mark.parametrize(
-    ("shard", "seen", "claims"),
-    [
-        (MINE, sight(MINE), True),
-        (MINE, sight(MINE, wanted_by="me"), False),
-        (MINE, sight(MINE, holder="me"), False),
-        (MINE, sight(MINE, holder=""), False),
-        (MINE, sight(MINE, since=0.0), False),
-        (MINE, None, False),
-        (ITS, sight(), False),
-    ],
-    ids=["held by another", "asked already", "ours", "free", "expired", "absent", "not preferred"],
-)
-def test_the_preferred_shard_is_asked_for_while_another_looks_after_it(shard, seen, claims):
-    assert should_claim(shard, seen, replica(), now=201.0) is claims
-
-
-@pytest.mark.parametrize(
-    ("shard", "wanted_by", "yields"),
-    [(ITS, "its owner", True), (ITS, "", False), (ITS, "me", False), (MINE, "another", False)],
-)
-def test_a_shard_is_handed_over_unless_it_is_the_preferred_one(shard, wanted_by, yields):
-    assert should_yield(shard, sight(shard, holder="me", wanted_by=wanted_by), replica()) is yields
-
-
-def test_leases_for_another_number_of_shards_are_rivals():
-    other = sight(Shard(0, 4))
-    assert rivals([sight(), other, sight(MINE)], 3) == [other]

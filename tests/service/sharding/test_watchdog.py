@@ -21,8 +21,8 @@ from service.sharding.watchdog import EXIT_CODE
 from service.sharding.fence import boottime
 
 async def main():
-    alarm = Watchdog()
-    alarm.watch(boottime() + 1.0)
+    watchdog = Watchdog()
+    watchdog.watch(boottime() + 1.0)
     {before}
     os.kill(os.getpid(), signal.SIGSTOP)
     os.write(1, b"written")
@@ -35,7 +35,7 @@ ATTEMPTS = 5
 
 
 async def stopped_for_a_second(before: str) -> tuple[int, bytes]:
-    """How a child ends, and what it wrote, that is stopped until its alarm is over."""
+    """How a child ends, and what it wrote, that is stopped until its watchdog is over."""
     child = await stopped(CHILD.format(before=before))
     past = boottime() + 1.2
     await until(lambda: boottime() > past)
@@ -45,14 +45,14 @@ async def stopped_for_a_second(before: str) -> tuple[int, bytes]:
 
 
 async def stopped(code: str) -> Process:
-    """A child that has stopped itself; where the machine stood still the alarm may come first, so it may try again."""
+    """A child that has stopped itself; on a slow machine the watchdog may end it before, so it may try again."""
     for _ in range(ATTEMPTS):
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
         state = await until(lambda child=child: "ended" if child.returncode is not None else stop_of(child.pid))
         if state == "stopped":
             return child
         assert child.returncode == EXIT_CODE
-    raise AssertionError(f"in {ATTEMPTS} attempts the alarm came before the stop")
+    raise AssertionError(f"in {ATTEMPTS} attempts the watchdog came before the stop")
 
 
 def stop_of(pid: int) -> str:
@@ -71,7 +71,7 @@ async def test_a_stop_after_the_writes_have_left_ends_nothing():
 
 @pytest.mark.parametrize("seconds", [0.9, 5.0])
 async def test_the_earliest_of_several_instants_counts(seconds):
-    assert await stopped_for_a_second(f"alarm.watch(boottime() + {seconds})") == (EXIT_CODE, b"")
+    assert await stopped_for_a_second(f"watchdog.watch(boottime() + {seconds})") == (EXIT_CODE, b"")
 
 
 ALLOWED_LATER = """
@@ -80,8 +80,8 @@ loop = asyncio.get_running_loop()
 def write():
     os.kill(os.getpid(), signal.SIGSTOP)
     os.write(1, b"written")
-loop.call_soon(alarm.watch, boottime() + 1.0)
-alarm.watch(boottime() + 1.0)
+loop.call_soon(watchdog.watch, boottime() + 1.0)
+watchdog.watch(boottime() + 1.0)
 loop.call_soon(write)
 await asyncio.sleep(0.01)
 return

@@ -43,7 +43,7 @@ def test_a_node_that_says_next_to_nothing_is_a_node():
         {"status": {"nodeInfo": {"machineID": []}}},
     ],
 )
-def test_what_is_no_node_is_its_servers_failure_and_reaches_no_decision(nonsense):
+def test_an_invalid_node_makes_its_server_unavailable_and_reaches_no_decision(nonsense):
     cache = Cache(slim=slim_node)
     with pytest.raises(Unavailable):
         cache.upsert(node(**nonsense))

@@ -81,7 +81,7 @@ def test_a_secret_that_is_not_the_clusters_is_refused(changes, complaint):
         (config(user={"token": "abc", "as": "admin"}), "uses as"),
         (config(user={"username": "a", "password": "b"}), "password"),
         (config(user={}), "neither a token"),
-        (config(user={"client-certificate-data": encoded(b"x")}), "belong together"),
+        (config(user={"client-certificate-data": encoded(b"x")}), "must be given together"),
         (config(user={"token": "a\nb"}), "one line"),
         (config(cluster={"certificate-authority": "/etc/ssl"}), "certificate-authority"),
         (config(cluster={"insecure-skip-tls-verify": True}), "insecure-skip-tls-verify"),

@@ -9,7 +9,7 @@ from service.kube.client import Client
 from service.kube.pace import BURST_UNITS, Limited, WatchThrottle
 from service.kube.resource import NODES
 from service.runtime.cache import Cache
-from service.runtime.watch import Objects, Reflector
+from service.runtime.watch import ListWatch, Reflector
 from tests.waiting import running, until
 
 CHUNK = 1_000
@@ -48,7 +48,7 @@ async def test_others_have_their_turn_beside_a_watch_that_never_waits(monkeypatc
     monkeypatch.setattr(pace, "TURN_SECONDS", 0.0)
     client, _ = noisy_client()
     cache = Cache()
-    async with client, running(Reflector(Objects(client, NODES), cache).run()):
+    async with client, running(Reflector(ListWatch(client, NODES), cache).run()):
         await until(lambda: cache.newest > 1)
         for _ in range(20):
             before = cache.newest
@@ -66,7 +66,7 @@ async def test_a_cluster_that_never_stops_gets_its_burst_and_then_waits_for_its_
     client, content = noisy_client()
     client.pace = Limited(WatchThrottle(monotonic=lambda: 0.0, sleep=sleep))
     cache = Cache()
-    async with client, running(Reflector(Objects(client, NODES), cache).run()):
+    async with client, running(Reflector(ListWatch(client, NODES), cache).run()):
         await until(lambda: slept)
         assert BURST_UNITS * 0.9 < cache.newest <= BURST_UNITS
         assert content.sent <= BURST_UNITS + CHUNK, "what is not read stays with the server"
