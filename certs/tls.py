@@ -75,35 +75,43 @@ class ServingContext:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """A certificate kept by somebody else (cert-manager, for one) in two mounted files."""
+    """A certificate and its key in two mounted files, renewed by another program such as cert-manager."""
 
     certificate: Path
     key: Path
 
-    def signature(self) -> tuple[tuple[int, int, int], ...]:
-        """Changes whenever a file does; costs two `stat` calls and follows the links a mounted Secret consists of."""
-        stats = (self.certificate.stat(), self.key.stat())
-        return tuple((stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats)
+    @property
+    def path(self) -> Path:
+        """The certificate's file."""
+        return self.certificate
 
-    def read(self) -> KeyPair:
-        """The pair as it lies there now."""
-        return KeyPair(self.certificate.read_bytes(), self.key.read_bytes())
+    def signature(self) -> object:
+        """Changes whenever a file does; costs two `stat` calls and follows the links a mounted Secret consists of."""
+        return _signature(self.certificate), _signature(self.key)
+
+    def load_into(self, serving: ServingContext) -> None:
+        """Serves the pair from now on."""
+        serving.load(KeyPair(self.certificate.read_bytes(), self.key.read_bytes()))
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFile:
-    """The certificates of authorities in a mounted file."""
+    """The certificates of client authorities in a mounted file."""
 
     path: Path
 
-    def signature(self) -> tuple[int, int, int]:
+    def signature(self) -> object:
         """Changes whenever the file does."""
-        stat = self.path.stat()
-        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+        return _signature(self.path)
 
-    def read(self) -> bytes:
-        """The certificates as they lie there now."""
-        return self.path.read_bytes()
+    def load_into(self, serving: ServingContext) -> None:
+        """Trusts these authorities from now on, and no others."""
+        serving.trust(self.path.read_bytes())
+
+
+def _signature(path: Path) -> tuple[int, int, int]:
+    stat = path.stat()
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _require_clients(context: ssl.SSLContext) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certs.bundle import Bundle, Policy, first_bundle
-from certs.rotation import AuthorityWatch
+from certs.rotation import FileWatch
 from certs.tls import AuthorityFile, ServingContext, UnusableCertificateError
 from local.pki import Authority
 from tests.certs.test_tls import NAMES, NOW, Echo, another_leaf
@@ -89,7 +89,7 @@ async def test_the_file_is_read_again_when_it_changes_and_kept_when_it_is_broken
     tmp_path,
 ):
     path = tmp_path / "ca.crt"
-    watch = AuthorityWatch(AuthorityFile(path), serving)
+    watch = FileWatch(AuthorityFile(path), serving)
     watch.look()
     assert not watch.loaded.is_set()
     path.write_bytes(authority.pem)

@@ -136,4 +136,3 @@ def test_files_change_their_signature_when_a_mounted_secret_is_swapped(tmp_path:
     swapped.symlink_to("two")
     swapped.rename(link)
     assert files.signature() != before
-    assert files.read().certificate == (tmp_path / "two" / "tls.crt").read_bytes()
