@@ -63,7 +63,7 @@ def test_incomplete_assets_of_the_user_are_named_once_and_left_alone(go, progres
     assets = ensure(progress, go.environ(KUBEBUILDER_ASSETS=str(tmp_path / "mine")))
 
     assert assets == Assets.under(go.cache / key())
-    assert said.getvalue().count("lacks capi-core, kwok, kwok-stages: not used") == 1
+    assert said.getvalue().count("lacks capi-core, kwok, kwok-stages: using 5spot's own build instead") == 1
 
 
 def test_a_build_leaves_programs_and_data_under_our_names_and_nothing_else(go, progress):

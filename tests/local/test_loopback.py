@@ -34,7 +34,7 @@ def test_the_library_that_opens_the_port_is_built_with_our_change_and_stays_as_i
 
 def test_a_library_that_opens_its_port_otherwise_is_not_built_unchanged(go: FakeGo) -> None:
     (go.root / "modules" / loopback.MODULE / loopback.FILE).write_text("package webhook")
-    with pytest.raises(LocalError, match="opens its port in another way than we know"):
+    with pytest.raises(LocalError, match="opens its port in a new way"):
         binaries.ensure(Progress(io.StringIO()), go.environ())
     assert go.builds() == 0
 

@@ -19,10 +19,10 @@ from tests.local.ended import ended
 OWNER = """
 import signal
 from local.binaries import ensure
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.processes import Keeper
 from local.progress import Progress
-with Keeper() as keeper, Cluster("doomed", ensure(Progress()), keeper) as cluster:
+with Keeper() as keeper, LocalCluster("doomed", ensure(Progress()), keeper) as cluster:
     print(keeper.directory, keeper.group, *(server.pid for server in cluster.servers), flush=True)
     signal.pause()
 """

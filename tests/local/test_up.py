@@ -19,7 +19,7 @@ from local import up
 def hold(*_):
     raise ExceptionGroup("all", [ValueError("one"), OSError(28, "No space left on device")])
 up.hold = hold
-up.main([up.Request().packed()])
+up.main([up.UpRequest().packed()])
 """
 
 
