@@ -1,4 +1,4 @@
-"""Keeps the serving certificate fresh and the webhook configurations trusting it, in every replica at once.
+"""Renews the serving certificate and has the webhook configurations trust it, in every replica at once.
 
 The store decides races: every write names the version it was based on, and a replica that loses looks again.
 """
@@ -94,7 +94,7 @@ class Rotation:
     _current: Bundle | None = None
 
     async def run(self) -> None:
-        """Never returns; what the store cannot do now is tried again."""
+        """Never returns; retries while the store is unavailable."""
         failures = 0
         while True:
             try:
@@ -131,7 +131,7 @@ class Rotation:
         if snapshot.carries(bundle.trusted):
             return None if _awaits_publication(bundle) else bundle
         await self.store.publish(bundle.trusted, snapshot.configurations)
-        log.info("certificates: trust put into the webhook configurations")
+        log.info("certificates: wrote the caBundle of the webhook configurations")
         return None
 
     def _following(self, snapshot: Snapshot) -> Bundle:

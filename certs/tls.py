@@ -14,7 +14,7 @@ from certs.issue import KeyPair
 
 
 class UnusableCertificateError(ValueError):
-    """A certificate and key that no server could present; what is being served stays as it is."""
+    """A certificate and key that cannot be served; what is being served stays."""
 
 
 class ServingContext:
@@ -34,7 +34,7 @@ class ServingContext:
 
     @property
     def expires(self) -> datetime | None:
-        """When the certificate being served ends; None before the first one."""
+        """When the certificate being served expires; None before the first one."""
         return self._expires
 
     def valid(self, now: datetime) -> bool:
@@ -59,7 +59,7 @@ class ServingContext:
         self._renew_verification()
 
     def _renew_verification(self) -> None:
-        """A context never forgets an authority, so every handshake is handed the newest one."""
+        """A context cannot drop an authority, so every handshake gets the newest context."""
         if self._authorities is None or self._loaded is None:
             return
         newest = _server_context()
@@ -116,7 +116,7 @@ def _signature(path: Path) -> tuple[int, int, int]:
 
 def _require_clients(context: ssl.SSLContext) -> None:
     context.verify_mode = ssl.CERT_REQUIRED
-    # A resumed session would spare its client the certificate; only TLS 1.3 can do without any.
+    # A client that resumes a session sends no certificate; only TLS 1.3 can do without resumption.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.num_tickets = 0
 
@@ -152,7 +152,7 @@ def _no_password() -> str:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    # OpenSSL reads only files; an anonymous one spares the key a way over the disk.
+    # OpenSSL reads only files; an anonymous one keeps the key off the disk.
     descriptor = os.memfd_create("5spot", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)
