@@ -164,5 +164,5 @@ def requests_since(log: Path, offset: int) -> list[str]:
         # The API server may be in the middle of a line.
         entries = [orjson.loads(line) for line in lines if line.endswith(b"\n")]
     ours = (entry for entry in entries if entry["user"].get("username") == access.OPERATOR)
-    told = [(entry["verb"], entry.get("objectRef", {}).get("resource", entry["requestURI"])) for entry in ours]
-    return [f"{verb} {resource}" for verb, resource in told if verb != "watch" and resource != "leases"]
+    asked = [(entry["verb"], entry.get("objectRef", {}).get("resource", entry["requestURI"])) for entry in ours]
+    return [f"{verb} {resource}" for verb, resource in asked if verb != "watch" and resource != "leases"]

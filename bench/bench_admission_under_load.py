@@ -56,7 +56,7 @@ async def run(plane: Plane, operated: Operated, args: argparse.Namespace) -> Non
 
 
 async def webhook(client: Client, operated: Operated) -> Target:
-    """The validating webhook, and the authority that API servers are told to trust."""
+    """The validating webhook, and the CA that API servers are configured to trust."""
     stored = await client.get(VALIDATING_WEBHOOKS, VALIDATING_NAME)
     bundle = base64.b64decode(stored["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     port = urlsplit(operated.operator.endpoints.webhooks).port
