@@ -123,10 +123,10 @@ class Operator:
 
     def _asked(self) -> tuple[float, SimulatedClock]:
         asked = time.monotonic()
-        told = told_time(self.endpoints.metrics)
-        if told is None:
+        shown = told_time(self.endpoints.metrics)
+        if shown is None:
             raise LocalError(f"the operator does not report its time at {self.endpoints.metrics}/metrics")
-        return time.monotonic() - asked, SimulatedClock(told, self.pace.speed, asked)
+        return time.monotonic() - asked, SimulatedClock(shown, self.pace.speed, asked)
 
 
 def told_time(metrics_url: str) -> datetime | None:

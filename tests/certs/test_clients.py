@@ -44,7 +44,7 @@ async def answered(echo: Echo, caller: Authority | None, folder: Path) -> bool:
     return line == b"hello\n"
 
 
-async def test_until_a_ca_is_known_nobody_gets_in(serving, bundle, authority, tmp_path):
+async def test_until_a_ca_is_known_no_client_gets_in(serving, bundle, authority, tmp_path):
     async with Echo(serving, bundle) as echo:
         assert not await answered(echo, authority, tmp_path)
 

@@ -24,7 +24,7 @@ def another_leaf(bundle: Bundle) -> KeyPair:
 
 
 class Echo:
-    """A TLS server that answers each line with itself, and clients that tell which certificate they met."""
+    """A TLS server that answers each line with itself, and clients that report which certificate they were given."""
 
     def __init__(self, serving: ServingContext, bundle: Bundle) -> None:
         self.serving = serving

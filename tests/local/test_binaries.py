@@ -86,7 +86,7 @@ def test_the_second_time_comes_from_the_cache_in_silence(go, progress):
     assert later.getvalue() == ""
 
 
-def test_a_damaged_cache_entry_is_built_anew(go, progress):
+def test_a_damaged_cache_entry_is_built_again(go, progress):
     ensure(progress, go.environ()).kube_apiserver.unlink()
 
     assert ensure(progress, go.environ()).missing() == []

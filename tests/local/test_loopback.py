@@ -41,7 +41,7 @@ def test_a_library_that_opens_its_port_otherwise_is_not_built_unchanged(go: Fake
 
 def test_every_port_of_the_whole_control_plane_is_on_loopback(plane: ControlPlane, assets: Assets) -> None:
     if assets.etcd.parent.name != binaries.key():
-        pytest.skip("programs of somebody else's making listen where they like")
+        pytest.skip("these programs were not built by us and may listen on other addresses")
     ports = {server.name: list(listening(server.pid)) for server in plane.servers if server.pid}
 
     assert {"management-apiserver", "management-capi", "workload-apiserver", "workload-kwok"} <= {

@@ -74,7 +74,7 @@ def test_closing_removes_the_directory_and_the_files_that_go_along(tmp_path: Pat
     assert not along.exists()
 
 
-def test_files_elsewhere_go_along_but_for_one_that_somebody_has_written_to(tmp_path: Path) -> None:
+def test_files_elsewhere_are_removed_too_except_one_that_was_changed_since(tmp_path: Path) -> None:
     files = {tmp_path / name: f"for {name}" for name in ("gone-already", "changed", "untouched")}
     with Keeper() as made:
         made.takes_back(files)
