@@ -152,9 +152,9 @@ def test_the_context_holds_the_packages_and_what_builds_them_and_nothing_else() 
 
 
 def test_it_explains_itself(image: Image) -> None:
-    done = image.run("--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "usage: 5spot" in done.stdout
+    told = image.run("--help")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "usage: 5spot" in told.stdout
     assert image.run("--version").stdout.startswith("5spot ")
 
 
