@@ -1,7 +1,7 @@
 # The operator and the agent, from uv.lock. `docker build -t 5spot:0.1.0 .`; the list of what is inside, without building
 # an image: `docker build --target sbom --output dist .`, or `make sbom` where there is no Docker.
 #
-# Whoever wants the base pinned by its digest gives it: --build-arg PYTHON=python:3.13.9-slim-trixie@sha256:…
+# To pin the base by its digest as well: --build-arg PYTHON=python:3.13.9-slim-trixie@sha256:…
 ARG PYTHON=python:3.13.9-slim-trixie
 
 FROM ${PYTHON} AS build
@@ -29,7 +29,7 @@ ENV PATH=/opt/5spot/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 WORKDIR /
-# By number, so that Kubernetes can tell that it is not root.
+# By number, so that Kubernetes can check that it is not root.
 USER 65532:65532
 # Metrics, health, webhooks.
 EXPOSE 8080 8081 9443

@@ -53,6 +53,13 @@ lint: setup ## Check style, types and which folder may import which
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+.PHONY: hooks
+hooks: ## Have git run `make lint` before every commit in this checkout
+	@hook="$$(git rev-parse --git-path hooks)/pre-commit"; \
+	if [ -e "$$hook" ] && ! cmp -s .ci/pre-commit "$$hook"; then \
+	echo "error: $$hook exists and is another one; add 'make lint' to it yourself" >&2; exit 1; fi; \
+	install -D -m 755 .ci/pre-commit "$$hook" && echo "git runs 'make lint' before every commit: $$hook"
+
 .PHONY: docs
 docs: .venv-docs/.ready ## Make the documentation's pages in site/; any warning fails it
 	@rm -rf site && .venv-docs/bin/sphinx-build --fail-on-warning --keep-going --quiet -d .venv-docs/doctrees docs site

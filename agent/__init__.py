@@ -1,1 +1,1 @@
-"""The node-side agent: sees the owner come back and asks for the machine. Runs as `5spot agent` on every host."""
+"""The reclaim agent: runs as `5spot agent` on a host, sees its owner start working, and requests the machine back."""

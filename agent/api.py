@@ -22,19 +22,19 @@ JSON = "application/json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 APPLY = "application/apply-patch+yaml"
 CALL_SECONDS = 5.0
-# Longer than any watch is asked to last. A cluster in which nothing changes sends no bookmarks, so silence says little:
-# that the other end is gone is found out by TCP's own probes.
+# Longer than any watch is asked to last. A cluster in which nothing changes sends no bookmarks, so silence means
+# little: TCP keep-alive probes find out when the other end is gone.
 SILENCE_SECONDS = 330.0
 PROBES = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
 MAX_MESSAGE = 300
 
 
 class ApiError(Exception):
-    """The API server could not be asked, or said no."""
+    """The request failed: no answer came, or the API server refused."""
 
 
 class Unreachable(ApiError):
-    """No usable answer came."""
+    """The API server gave no usable answer."""
 
 
 class Refused(ApiError):
@@ -47,7 +47,7 @@ class Refused(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class APIServer:
-    """Where the API server is and how to prove who we are; files are read anew each time, as both rotate."""
+    """Where the API server is and how to authenticate; files are read each time, as both rotate."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""Writes the request onto this host's own Node, and onto no other."""
+"""Writes the request to this host's own Node, and to no other."""
 
 from dataclasses import dataclass
 from datetime import UTC
@@ -61,7 +61,7 @@ class Claimant:
 
 
 def host_problem(ours: str, theirs: str, check: HostCheck) -> str | None:
-    """What speaks against two machine-ids being one host's, or None."""
+    """Why two machine-ids do not belong to one host, or None."""
     if check == "off":
         return None
     if not ours or not theirs:

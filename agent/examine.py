@@ -66,7 +66,7 @@ class Examiner:
     def _for_pods(self, held: Held, line: Iterable[int]) -> bool:
         cgroups = held.cgroups()
         if not cgroups or in_pod(cgroups, self._depths):
-            return True  # if it cannot be told, it does not count as the owner's
+            return True  # where that is unknown, it does not count as the owner's
         # The kubelet mounts a pod's volumes by mount(8), whose command line holds names that a tenant chose.
         return any(works_for_pods(self.table.comm(pid), self.table.cmdline(pid)) for pid in line)
 

@@ -29,7 +29,7 @@ IDS_OFFSET = EVENT_OFFSET + EVENT_HEADER.size
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """The kernel's answer to a subscription: 0, or an errno. Everybody hears it: `token` says whose it is."""
+    """The kernel's answer to a subscription: 0, or an errno. All listeners receive it: `token` says whose it is."""
 
     error: int
     token: int

@@ -20,7 +20,7 @@ WRONG_HOST_CAP = 60.0
 
 
 class Agent:
-    """Drives the state machine with what happens on the host and on the API server."""
+    """Drives the state machine with events of the host and of the API server."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Agent:
         self._last_problem = ""
 
     def run(self) -> None:
-        """Until a signal or a thread's death ends it."""
+        """Runs until a signal or the death of a thread ends it."""
         try:
             while True:
                 self.turn()
@@ -50,7 +50,7 @@ class Agent:
             self.source.close()
 
     def turn(self) -> None:
-        """Take in the news, then look or write."""
+        """Take the new letters, then scan or write."""
         for letter in self.mailbox.take():
             if isinstance(letter, Exception):
                 raise letter

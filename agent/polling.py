@@ -10,7 +10,7 @@ FULL_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """When a process was first met; the inode tells a later one with the same pid from it."""
+    """When a process was first seen; the inode distinguishes it from a later one with the same pid."""
 
     inode: int
     since: float
@@ -29,18 +29,18 @@ class PollingSource:
         self._next_full = 0.0
 
     def open(self) -> None:
-        """Start afresh: the next look takes in every process."""
+        """Start over: the next scan includes every process."""
         self._seen, self._next, self._next_full = {}, 0.0, 0.0
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no descriptor is open."""
 
     def fileno(self) -> int | None:
-        """There is nothing to wait for but time."""
+        """No descriptor: the caller waits for `delay` only."""
         return None
 
     def wait(self, now: float) -> float | None:
-        """Seconds until the next look."""
+        """Seconds until the next scan."""
         return max(0.0, self._next - now)
 
     def candidates(self, now: float) -> list[int]:

@@ -14,7 +14,7 @@ MAX_ANCESTORS = 64
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """The few fields of `/proc/<pid>/stat` that tell processes apart."""
+    """The few fields of `/proc/<pid>/stat` that the agent uses."""
 
     state: str
     parent: int
@@ -77,7 +77,7 @@ class ProcTable:
             pid = stat.parent
 
     def hold(self, pid: int) -> "Held | None":
-        """A grip on this very process: a later one with the same pid cannot be read through it."""
+        """An open handle to this process: a later one with the same pid cannot be read through it."""
         try:
             return Held(os.open(f"{self.root}/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         except OSError:

@@ -34,7 +34,7 @@ class Reports:
         self.mailbox.put(node_seen(item["metadata"]))
 
     def _warn_early(self, doubt: str | None) -> None:
-        # A wrong host should be known before the owner waits in vain.
+        # The log should name a wrong host before the owner relies on the agent.
         if doubt is not None and doubt != self._last_doubt:
             log("error", "wrong-host", problem=doubt, next="no request will be written to it")
         self._last_doubt = doubt

@@ -1,4 +1,4 @@
-"""What the agent can be told: command line first, the pod's environment second. Read once, at start."""
+"""The agent's settings: from the command line first, the pod's environment second. Read once, at start."""
 
 import argparse
 import math
@@ -74,7 +74,7 @@ def build_parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         help="strict: write only if the Node's machineID is this host's; lenient: also if either is unknown; "
         "off: do not compare (default: %(default)s)")  # fmt: skip
     add("--refire-interval", type=_refire_seconds, default=2.0, metavar="SECONDS",
-        help="least time between two requests (default: %(default)s)")  # fmt: skip
+        help="minimum time between two requests (default: %(default)s)")  # fmt: skip
     _add_server_options(parser)
     return parser
 
@@ -82,12 +82,12 @@ def build_parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
 def _add_process_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--source", choices=get_args(SourceChoice), default="auto",
-        help="events: the kernel's process events; polling: look through /proc; auto: events where the kernel "
-        "grants them, else polling (default: %(default)s)")  # fmt: skip
+        help="events: the kernel's process events; polling: scan /proc; auto: events where the kernel "
+        "grants them, otherwise polling (default: %(default)s)")  # fmt: skip
     add("--poll-interval", type=_poll_seconds, default=0.25, metavar="SECONDS",
-        help="time between two looks when polling (default: %(default)s)")  # fmt: skip
+        help="time between two scans when polling (default: %(default)s)")  # fmt: skip
     add("--match-pods", action="store_true",
-        help="let processes of pods match too: any tenant can then eject the node")  # fmt: skip
+        help="let processes of pods match too; any tenant can then remove the node")  # fmt: skip
     add("--proc", default="/proc", metavar="PATH", help="the host's process table (default: %(default)s)")
 
 
@@ -97,7 +97,7 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
     add("--ca-file", type=Path, default=ACCOUNT / "ca.crt", metavar="PATH",
         help="the cluster's CA certificate (default: %(default)s)")  # fmt: skip
     add("--token-file", type=Path, default=ACCOUNT / "token", metavar="PATH",
-        help="the agent's token, read anew for each request (default: %(default)s)")  # fmt: skip
+        help="the agent's token, read again for each request (default: %(default)s)")  # fmt: skip
 
 
 def _in_cluster(env: Mapping[str, str]) -> str:

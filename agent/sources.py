@@ -11,7 +11,7 @@ SourceChoice = Literal["auto", "events", "polling"]
 
 
 class ProcessSource(Protocol):
-    """Names processes worth examining. It is opened before a scan of everything, so that none slips between."""
+    """Names processes worth examining. It is opened before the first full scan, so that none is missed in between."""
 
     @property
     def name(self) -> str:
@@ -23,7 +23,7 @@ class ProcessSource(Protocol):
         ...
 
     def close(self) -> None:
-        """End, and cost nothing."""
+        """End."""
         ...
 
     def fileno(self) -> int | None:
@@ -31,7 +31,7 @@ class ProcessSource(Protocol):
         ...
 
     def wait(self, now: float) -> float | None:
-        """Seconds until candidates should be asked for even so."""
+        """Seconds until candidates should be asked for without an event."""
         ...
 
     def candidates(self, now: float) -> list[int]:
@@ -40,9 +40,9 @@ class ProcessSource(Protocol):
 
 
 def choose(choice: SourceChoice, table: ProcTable, interval: float) -> ProcessSource:
-    """The source to use on this host, tried out; says in the log which one and why."""
+    """The source to use on this host, opened and checked; the log says which one and why."""
     if choice == "polling":
-        log("info", "source", source="polling", interval=interval, why="asked for by --source")
+        log("info", "source", source="polling", interval=interval, why="requested by --source")
         return PollingSource(table, interval)
     events = EventSource(table.pids)
     try:
@@ -57,6 +57,6 @@ def choose(choice: SourceChoice, table: ProcTable, interval: float) -> ProcessSo
 
 
 def fall_back(table: ProcTable, interval: float, why: str) -> ProcessSource:
-    """Polling, because events are not to be had."""
+    """Polling, because the kernel does not grant events."""
     log("warning", "source", source="polling", interval=interval, why=why)
     return PollingSource(table, interval)

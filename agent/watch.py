@@ -41,7 +41,7 @@ def config_target(node: str) -> Target:
 
 
 class Follower:
-    """Lists and watches one object for ever; every outage is survived with a back-off."""
+    """Lists and watches one object until the process ends; retries with back-off after every failure."""
 
     def __init__(self, api: Api, target: Target, report: Report) -> None:
         self.api = api

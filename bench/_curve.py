@@ -60,8 +60,8 @@ def report(path: Path) -> Growth | None:
     found = samples(path)
     print(table(found))
     verdict = judged(found)
-    told = verdict.described(MOST_SLOPE) if verdict else f"cannot judge in {found[-1]['at'] / 60:.0f} minutes"
-    print(f"after the warm-up of {WARM_UP / 60:.0f} minutes: {told}")
+    words = verdict.described(MOST_SLOPE) if verdict else f"cannot judge in {found[-1]['at'] / 60:.0f} minutes"
+    print(f"after the warm-up of {WARM_UP / 60:.0f} minutes: {words}")
     return verdict
 
 

@@ -232,7 +232,7 @@ async def check(client: Client, namespace: str, objects: int) -> None:
 
 
 async def check_events(client: Client, namespace: str, objects: int) -> None:
-    """Raises unless one Event tells of each Machine: that none waits to be sent does not say that all were stored."""
-    told = [raw["reason"] for raw in await client.list(EVENTS, namespace=namespace)].count("MachineCreated")
-    if told != objects:
-        raise SystemExit(f"{told} Events tell of a new Machine instead of {objects}")
+    """Raises unless there is one Event for each Machine: that none waits to be sent does not mean all were stored."""
+    found = [raw["reason"] for raw in await client.list(EVENTS, namespace=namespace)].count("MachineCreated")
+    if found != objects:
+        raise SystemExit(f"{found} Events report a new Machine instead of {objects}")

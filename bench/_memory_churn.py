@@ -1,7 +1,7 @@
 """What keeps one operator busy while its memory is followed: windows, edits, deletions, Nodes, pods, workload clusters.
 
-Cluster API is played as in the soak, with Nodes: the workload clusters are all the same API server, each with a
-kubeconfig Secret of its own, which comes, goes and gets another token.
+A program stands in for Cluster API as in the soak, with Nodes: the workload clusters are all the same API server, each
+with a kubeconfig Secret of its own, which comes, goes and gets another token.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ MALLOC_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks ford
 
 
 class MallocInfo(ctypes.Structure):
-    """What glibc tells: `arena` and `hblkhd` come from the kernel, `uordblks` are in use, `fordblks` are free."""
+    """What glibc reports: `arena` and `hblkhd` come from the kernel, `uordblks` are in use, `fordblks` are free."""
 
     _fields_ = tuple((name, ctypes.c_size_t) for name in MALLOC_FIELDS)
 

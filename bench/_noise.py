@@ -1,4 +1,4 @@
-"""Workload clusters that never stop talking, played by a process of its own: `python -m bench._noise FOLDER`.
+"""Workload clusters that never stop sending events, simulated by a process of its own: `python -m bench._noise FOLDER`.
 
 It serves the kubeconfig Secrets as well, so that `service.workload.clusters` needs no other server. Prints its URL.
 """

@@ -1,16 +1,19 @@
 """What the benchmarks run on: a control plane of their own, the operator as a real process, and what that one uses."""
 
+import argparse
 import asyncio
 import http.client
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
+import uvloop
 
 from bench import _proc
 from crds.schema import custom_resource_definition
@@ -30,7 +33,7 @@ QUIET_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Plane:
-    """A control plane without Cluster API's controllers and without a provider: nobody else writes."""
+    """A control plane without Cluster API's controllers and without a provider: only the operator writes."""
 
     cluster: LocalCluster
     keeper: Keeper
@@ -50,6 +53,19 @@ def control_plane(audit: Audit = Audit.OFF) -> Iterator[Plane]:
     options = Options(definitions=(*kinds.definitions(), *served, custom_resource_definition()), audit=audit)
     with Keeper() as keeper, LocalCluster("bench", assets, keeper, options) as cluster:
         yield Plane(cluster, keeper)
+
+
+Benchmark = Callable[[Plane, "Operated", argparse.Namespace], Coroutine[Any, Any, None]]
+
+
+def with_operator(benchmark: Benchmark, args: argparse.Namespace) -> None:
+    """Runs a benchmark on a control plane with the operator, on the event loop that the operator uses too."""
+    with (
+        control_plane() as plane,
+        plane.operator() as operated,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(benchmark(plane, operated, args))
 
 
 @dataclass(frozen=True)
@@ -148,5 +164,5 @@ def requests_since(log: Path, offset: int) -> list[str]:
         # The API server may be in the middle of a line.
         entries = [orjson.loads(line) for line in lines if line.endswith(b"\n")]
     ours = (entry for entry in entries if entry["user"].get("username") == access.OPERATOR)
-    told = [(entry["verb"], entry.get("objectRef", {}).get("resource", entry["requestURI"])) for entry in ours]
-    return [f"{verb} {resource}" for verb, resource in told if verb != "watch" and resource != "leases"]
+    asked = [(entry["verb"], entry.get("objectRef", {}).get("resource", entry["requestURI"])) for entry in ours]
+    return [f"{verb} {resource}" for verb, resource in asked if verb != "watch" and resource != "leases"]

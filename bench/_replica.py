@@ -64,7 +64,7 @@ class Crew:
 
 @asynccontextmanager
 async def watching(client: Client, namespace: str) -> AsyncIterator[Callable[[str], int]]:
-    """Tells how many ScheduledMachines are in a phase, by a watch of our own."""
+    """Counts the ScheduledMachines in a phase, by a watch of its own."""
     seen = Informer(client, SCHEDULED_MACHINES, namespaces=(namespace,), indexes={"phase": _phase})
     task = asyncio.create_task(seen.run())
     try:

@@ -23,7 +23,7 @@ class Growth:
     high: float
 
     def verdict(self, bar: float) -> str:
-        """`grows`, `flat`, or that the bounds are too wide to tell."""
+        """`grows`, `flat`, or that the bounds are too wide to decide."""
         if self.low > bar:
             return "grows"
         return "flat" if self.high <= bar else "cannot judge"
@@ -34,7 +34,7 @@ class Growth:
 
 
 def growth(points: Points, since: float) -> Growth | None:
-    """Of seconds and MB after the warm-up, by Sen's method; None if there is too little to tell."""
+    """Of seconds and MB after the warm-up, by Sen's method; None if there are too few samples."""
     kept = [(at, size) for at, size in points if at >= since]
     if len(kept) < 2 * BLOCKS:
         return None

@@ -1,7 +1,7 @@
 """Continuous churn on a fast clock with random kills, and what must hold all the while.
 
-Windows open and close, users edit, delete and create, replicas are killed and started again, and somebody plays Cluster
-API: it holds Machines for a moment and takes their hosts along. `bench_soak` and a test run it.
+Windows open and close, users edit, delete and create, replicas are killed and started again, and a stand-in for
+Cluster API holds Machines for a moment and deletes their hosts with them. `bench_soak` and a test run it.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class Soak:
                 await asyncio.sleep(LOOK_EVERY)
 
     async def _all_served(self) -> bool:
-        """Whether somebody acts for every shard: from here on, nobody may be forgotten."""
+        """Whether a replica acts for every shard: from here on, no object may be forgotten."""
         leases = await self.client.list(LEASES, namespace=self.crew.own, labels=SELECTOR)
         return sum(bool(lease["spec"].get("holderIdentity")) for lease in leases) == self.crew.count
 
@@ -113,7 +113,7 @@ class Soak:
         if change.type is EventType.DELETED:
             metadata = change.object["metadata"]
             if _waited(metadata) * SPEED >= RELEASE_AFTER.total_seconds():
-                # Nobody holds a namespace for longer: what is left then is left to others, on purpose.
+                # The operator holds a namespace no longer than this: what is left then is left on purpose.
                 self.result.happened["objects let go because their time was up"] += 1
                 return
             task = asyncio.get_running_loop().create_task(self._check_left_nothing(change.key.name, metadata["uid"]))
@@ -151,10 +151,10 @@ class Soak:
                 await self._check_foreign()
 
     def _look_once(self) -> None:
-        """Takes down who is in a state that he should not be in."""
+        """Notes the objects that are in the wrong state."""
         now, shown, wrong = time.monotonic(), self.crew.clock.now(), set()
         if not self.fleet.any_up():
-            # All dead or still starting at the same time: what nobody can do counts from when somebody can.
+            # All replicas dead or still starting: the time counts from when one can act.
             self.result.happened["half seconds with no replica up"] += 1
             self._wrong = dict.fromkeys(self._wrong, now)
         for key in self._scheduled:
@@ -192,13 +192,13 @@ class Soak:
             with suppress(KubeError):
                 found = await self.client.get(CHILDREN[end], name, namespace=self.crew.tenants)
                 if found["metadata"]["resourceVersion"] != version:
-                    self.result.violations.append(f"{name} of somebody else was touched")
+                    self.result.violations.append(f"{name} of another owner was touched")
                     self._foreign[end, name] = found["metadata"]["resourceVersion"]
 
     # The end
 
     async def _settled(self) -> None:
-        """Nothing is edited and nobody killed any more: whatever went wrong before must be right after a lease."""
+        """Edits and kills have stopped: after a lease every object must be in the right state."""
         before = set[tuple[Key, str]]()
         for _ in range(int(SETTLE_SECONDS / LOOK_EVERY)):
             await asyncio.sleep(LOOK_EVERY)
@@ -225,7 +225,7 @@ class Soak:
 
 
 def _waited(metadata: Raw) -> float:
-    """Real seconds since somebody asked for an object's deletion."""
+    """Real seconds since an object's deletion was requested."""
     asked = metadata.get("deletionTimestamp")
     return (datetime.now(UTC) - datetime.fromisoformat(asked)).total_seconds() if asked else 0.0
 

@@ -1,4 +1,4 @@
-"""What happens during a soak: users create, edit and delete, and somebody plays Cluster API."""
+"""What happens during a soak: users create, edit and delete, and a stand-in for Cluster API reacts."""
 
 import asyncio
 import random
@@ -19,11 +19,11 @@ Raw = dict[str, Any]
 HOLD = "bench.example/cluster-api"
 CHILDREN = {"machine": MACHINES, "infra": HOSTS, "bootstrap": BOOTSTRAPS}
 FOREIGN = "foreign"
-"""How the names of those begin that somebody else has taken."""
+"""How names begin that another owner has taken."""
 
 
 class Churn:
-    """The users of one namespace, and its Cluster API: that one holds Machines and takes their hosts along."""
+    """The users of one namespace, and a stand-in for Cluster API that deletes Machines together with their hosts."""
 
     def __init__(self, client: Client, namespace: str, happened: Counter[str]) -> None:
         self._client = client
@@ -40,7 +40,7 @@ class Churn:
         self._happened["objects created"] += 1
 
     async def create_foreign(self, number: int) -> dict[tuple[str, str], str]:
-        """Children of somebody else, and a ScheduledMachine that would like to have these names; their versions."""
+        """Children of another owner, and a ScheduledMachine that needs the same names; returns their versions."""
         name, versions = f"{FOREIGN}-{number}", {}
         for end, resource in CHILDREN.items():
             body = {

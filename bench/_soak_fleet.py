@@ -54,7 +54,7 @@ class Fleet:
             await asyncio.sleep(SAMPLE_EVERY)
 
     def lost_at(self, key: Key) -> float:
-        """When whoever served an object was last lost; long ago if nobody ever was."""
+        """When the replica that served an object was last lost; long ago if none ever was."""
         shard = Shard(shard_number(key.namespace, key.name, self._crew.count), self._crew.count)
         return self._lost.get(str(shard), float("-inf"))
 

@@ -10,7 +10,7 @@ from service.runtime.cache import REMEMBER_SECONDS
 MOST_SLOPE = 5.0
 """MB an hour that memory may grow by after the warm-up: the limit of the chart is weeks away then."""
 FULL = REMEMBER_SECONDS
-"""Until then memory grows by design: so long it is remembered which objects were deleted."""
+"""Until then memory grows by design: deleted objects are remembered for so long."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Settings:
     kill_every: float = 15.0
     edits_per_second: float = 2.0
     forgotten_after: float = 25.0
-    """Nobody may be in the wrong state for longer: a lease, five seconds, and what a busy machine adds."""
+    """No object may be in the wrong state for longer: a lease, five seconds, and what a busy machine adds."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Result:
     violations: list[str] = field(default_factory=list)
     happened: Counter[str] = field(default_factory=Counter)
     late: list[float] = field(default_factory=list)
-    """Seconds in the wrong state; counted anew when the replica that had to mend it was killed."""
+    """Seconds in the wrong state; counted from zero again when the replica that had to act was killed."""
     memory: list[tuple[float, float]] = field(default_factory=list)
     """Seconds since the start, and MB of the replica that is never killed."""
 
@@ -45,14 +45,14 @@ class Result:
         return growth(self.memory, FULL) if lasted >= 2 * FULL else None
 
     def described(self) -> str:
-        told = ", ".join(f"{count} {what}" for what, count in sorted(self.happened.items()))
+        lines = ", ".join(f"{count} {what}" for what, count in sorted(self.happened.items()))
         if self.late:
             half, most = quantile(self.late, 0.5), quantile(self.late, 0.99)
             late = f"{half:.1f} s p50, {most:.1f} s p99, {max(self.late):.1f} s at most"
-            told += f"\nin the wrong state after a boundary, an edit or a kill: {late}"
+            lines += f"\nin the wrong state after a boundary, an edit or a kill: {late}"
         if self.memory:
             (_, first), (lasted, last) = self.memory[0], self.memory[-1]
-            told += f"\nmemory of the replica never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
+            lines += f"\nmemory of the replica never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
             cannot = f"which says nothing after {lasted / 60:.0f} minutes: at least {FULL / 30:.0f} are needed"
-            told += self.growth.described(MOST_SLOPE) if self.growth else cannot
-        return told
+            lines += self.growth.described(MOST_SLOPE) if self.growth else cannot
+        return lines

@@ -19,7 +19,7 @@ import uvloop
 from bench import _hostile as hostile
 from bench._bars import Bars, quantile
 from bench._load import Connection, Result, Target, paced
-from bench._plane import Operated, Plane, control_plane
+from bench._plane import Operated, Plane, with_operator
 from bench.bench_admission_under_load import webhook
 from crds import names
 from webhooks.configuration import TIMEOUT_SECONDS
@@ -143,12 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=30.0, help="how long (default 30)")
     args = parser.parse_args()
-    with (
-        control_plane() as plane,
-        plane.operator() as operated,
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        runner.run(run(plane, operated, args))
+    with_operator(run, args)
 
 
 if __name__ == "__main__":

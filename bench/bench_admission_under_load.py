@@ -10,13 +10,11 @@ import base64
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
-import uvloop
-
 from bench import _herd as herd
 from bench import _population as population
 from bench._bars import Bars, quantile
 from bench._load import Target, paced
-from bench._plane import Operated, Plane, control_plane
+from bench._plane import Operated, Plane, with_operator
 from bench.bench_admission import checked, reviews
 from crds import names
 from local.ports import LOOPBACK
@@ -58,7 +56,7 @@ async def run(plane: Plane, operated: Operated, args: argparse.Namespace) -> Non
 
 
 async def webhook(client: Client, operated: Operated) -> Target:
-    """The validating webhook, and the authority that API servers are told to trust."""
+    """The validating webhook, and the CA that API servers are configured to trust."""
     stored = await client.get(VALIDATING_WEBHOOKS, VALIDATING_NAME)
     bundle = base64.b64decode(stored["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     port = urlsplit(operated.operator.endpoints.webhooks).port
@@ -80,12 +78,7 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=1000, help="size of the herd (default 1000)")
     parser.add_argument("--margin", type=float, default=90.0, help="seconds for storing the herd (default 90)")
     args = parser.parse_args()
-    with (
-        control_plane() as plane,
-        plane.operator() as operated,
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        runner.run(run(plane, operated, args))
+    with_operator(run, args)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class Figures:
         bars.at_most("start to ready, median", self.start, START_SECONDS, " s", firm=False)
         bars.at_most("memory, peak", self.memory, MEMORY_MB, " MB")
         bars.at_most("processor at rest", self.cpu, cpu, " % of a core", firm=False)
-        print(f"  others forked {self.starts_per_second:.1f} processes a second meanwhile")
+        print(f"  others forked {self.starts_per_second:.1f} processes a second at the same time")
         median = statistics.median(self.latencies)
         bars.at_most("process to annotation, median", median, latency, " ms", firm=False)
         print(f"  fastest {min(self.latencies):.0f} ms, slowest {max(self.latencies):.0f} ms", flush=True)
@@ -138,7 +138,7 @@ def running(agent: Agent) -> Iterator[Agent]:
 
 
 async def at_rest(agent: Agent, seconds: float) -> tuple[float, float]:
-    """Percent of a core, and how many processes others forked per second meanwhile."""
+    """Percent of a core, and how many processes others forked per second at the same time."""
     used, forks, began = agent.cpu_seconds(), forks_so_far(), time.monotonic()
     await asyncio.sleep(seconds)
     passed = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""What machines cost whose pods take long to terminate, and whether a kill switch is acted on meanwhile.
+"""What machines cost whose pods take long to terminate, and whether a kill switch still works at the same time.
 
 Run as `python -m bench.bench_drains`. Both clusters with Cluster API and simulated hosts, `5spot run` as a process of
 its own. Each Node has a pod that stays terminating; the windows of all machines close at once. When all drains are

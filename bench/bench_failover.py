@@ -2,7 +2,7 @@
 
 Three replicas as processes of their own with the usual leases, a shard each. Again and again one of them gets SIGKILL
 while windows are about to open, on a clock that is 60 times as fast as real; the time counts from the kill until every
-object says Active. Whoever was killed is started again and gets its shard back before the next round.
+object says Active. The killed replica is started again and gets its shard back before the next round.
 """
 
 import argparse

@@ -41,7 +41,7 @@ class Round:
     def ratio(self) -> float:
         return self.ours.seconds / self.bare.seconds
 
-    def told(self, objects: int) -> str:
+    def described(self, objects: int) -> str:
         work = self.ours.cpu / self.bare.cpu
         return (
             f"bare client {self.bare.seconds:.2f} s, operator {self.ours.seconds:.2f} s (ratio {self.ratio:.2f}), "
@@ -64,7 +64,7 @@ async def one_round(cluster: LocalCluster, objects: int, number: int) -> Round:
         bare = await bare_client(cluster, objects, bare_space)
         ours, with_events = await operator(cluster, objects, our_space)
     done = Round(bare, ours, with_events)
-    print(f"{objects} objects, run {number + 1}: {done.told(objects)}", flush=True)
+    print(f"{objects} objects, run {number + 1}: {done.described(objects)}", flush=True)
     return done
 
 
@@ -87,7 +87,7 @@ def stopwatch_of(cluster: LocalCluster) -> Stopwatch:
 
 
 async def compare(cluster: LocalCluster, objects: int, runs: int, bars: Bars) -> None:
-    await bare_client(cluster, objects, "warm-up")  # whoever comes first meets a server that has never been so quick
+    await bare_client(cluster, objects, "warm-up")  # the first round meets a server that is still empty, and so faster
     rounds = [await one_round(cluster, objects, number) for number in range(runs)]
     ratio = statistics.median(each.ratio for each in rounds)
     bars.at_most(f"{objects} objects, operator against bare client, median of {runs}", ratio, MOST_RATIO, " times")

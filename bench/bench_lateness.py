@@ -1,7 +1,7 @@
 """How late a single machine is requested after its window has opened, while 1,000 others are at rest.
 
 The operator runs in a process of its own on a clock that is 600 times as fast as real; windows open one after the
-other. Seen from outside: a watch tells when the Machine is there. Seconds are real ones.
+other. Measured from outside: a watch shows when the Machine is there. Seconds are real ones.
 """
 
 import argparse
@@ -63,7 +63,7 @@ async def announce(client: Client, operated: Operated, args: argparse.Namespace)
 
 
 async def watch(client: Client, clock: SimulatedClock, opens: Openings) -> list[float]:
-    """Real seconds from each opening until the watch tells of its Machine."""
+    """Real seconds from each opening until the watch shows its Machine."""
     late: dict[str, float] = {}
     page = await client.list_page(MACHINES, namespace=population.NAMESPACE, limit=1)
     stream = client.watch(MACHINES, page.resource_version, namespace=population.NAMESPACE)

@@ -1,7 +1,7 @@
 """10,000 machines of one namespace due at once, against one of another: how late that one is.
 
 The crowd has the highest priority and the one the lowest. Twice: each of the crowd with a host of its own, and all with
-the same one, as when somebody stores copies of one manifest. The controller runs in this process, on a clock that
+the same one, as when a user stores copies of one manifest. The controller runs in this process, on a clock that
 stands still until it is set to the opening of the window; the time counts until it knows that the one Machine is there.
 """
 

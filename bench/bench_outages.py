@@ -103,14 +103,14 @@ async def one_round(plane: Plane, line: Proxy, number: int, outage: Outage, args
         replica.start()
         try:
             async with watching(client, tenants) as phases, asyncio.timeout(PATIENCE):
-                story = await told(plane, line, outage, lambda phase: phases(phase) / args.objects, crew, port)
+                story = await outcome_of(plane, line, outage, lambda phase: phases(phase) / args.objects, crew, port)
             await herd.check(client, tenants, args.objects)
         finally:
             await asyncio.to_thread(replica.kill)
     return story
 
 
-async def told(
+async def outcome_of(
     plane: Plane, line: Proxy, outage: Outage, share: Callable[[str], float], crew: Crew, port: int
 ) -> Story:
     story = Story()

@@ -1,7 +1,7 @@
 """From the agent's request on a Node until its Machine's deletion is asked for, with pods on the Node.
 
 Run as `python -m bench.bench_reclaim`. Both clusters with Cluster API and simulated hosts, and `5spot run` as a process
-of its own. Seen from outside: watches tell when pods are gone and when the Machine is being deleted.
+of its own. Measured from outside: watches show when pods are gone and when the Machine is being deleted.
 """
 
 import argparse
@@ -117,7 +117,7 @@ async def until(look: Callable[[], Any], fact: Callable[[Raw], bool]) -> Raw:
 async def seen_by(
     client: Client, resource: Resource, namespace: str, fact: Callable[[str, Raw], bool], times: int = 1
 ) -> list[float]:
-    """When a watch told of something, so many times."""
+    """When a watch showed something, so many times."""
     page = await client.list_page(resource, namespace=namespace, limit=1)
     moments: list[float] = []
     stream = client.watch(resource, page.resource_version, namespace=namespace)

@@ -1,4 +1,4 @@
-"""Half an hour of churn with random kills: nothing lost, nothing doubled, nobody forgotten, memory flat.
+"""Half an hour of churn with random kills: nothing lost, nothing doubled, no object forgotten, memory flat.
 
 Three replicas as processes of their own on a clock that is 60 times as fast as real, on a control plane of their own.
 All that must hold is looked at twice a second; what does not is printed, and the exit code is 1.

@@ -1,1 +1,1 @@
-"""Who we say we are: the webhook's certificates."""
+"""The webhooks' certificates: what is issued, when it is rotated, and how servers load it."""

@@ -28,7 +28,7 @@ NOT_YET: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class RotationRequest(StrEnum):
-    """What a person may ask for ahead of time, as the value of an annotation on the Secret."""
+    """What a user may request before it is due, as the value of an annotation on the Secret."""
 
     LEAF = "leaf"
     CA = "ca"
@@ -47,7 +47,7 @@ class Policy:
     renew_after: float = 2 / 3
     # API servers learn a changed webhook configuration by watch, within seconds; this is ample.
     settle: timedelta = timedelta(minutes=5)
-    # A replica that lost its API server still serves the old certificate; give it a day.
+    # A replica that cannot reach its API server still serves the old certificate; it gets a day.
     retire: timedelta = timedelta(days=1)
 
     def renewal(self, certificate: x509.Certificate) -> datetime:
@@ -69,7 +69,7 @@ class Bundle:
 
     @property
     def trusted(self) -> bytes:
-        """The caBundle: every authority whose certificates may be met now, in an order that does not depend on us."""
+        """The caBundle: every authority whose certificates a replica may serve now, in the same order everywhere."""
         coming = self.coming.certificate if self.coming else None
         return b"".join(sorted(pem for pem in (self.authority.certificate, coming, self.going) if pem))
 
@@ -90,7 +90,7 @@ class Bundle:
 
 
 def decode(data: Mapping[str, bytes]) -> Bundle:
-    """The bundle in a Secret's data; raises `UnreadableBundleError` for anything that could not be served."""
+    """The bundle in a Secret's data; raises `UnreadableBundleError` for anything that cannot be served."""
     try:
         bundle = Bundle(
             authority=KeyPair(data[CA_CERTIFICATE], data[CA_KEY]),
@@ -104,7 +104,7 @@ def decode(data: Mapping[str, bytes]) -> Bundle:
     except KeyError as error:
         raise UnreadableBundleError(f"the key {error} is missing") from None
     except (ValueError, TypeError):
-        # Whatever the parser says might quote key material.
+        # The parser's own message might quote key material.
         raise UnreadableBundleError("a certificate, key or time in it cannot be read") from None
     if not sound:
         raise UnreadableBundleError("a private key does not belong to its certificate")
@@ -132,7 +132,7 @@ def advance(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:
     """The state that follows; the very same object when nothing is due."""
     now = situation.now
     if bundle.authority.parsed.not_valid_after_utc <= now:
-        # Nobody trusts an expired authority any more, so there is nothing left to be gentle with.
+        # API servers no longer trust an expired authority, so there is nothing to gain from a gradual change.
         return first_bundle(situation.names, now, policy)
     if bundle.going and bundle.switched_at and now >= bundle.switched_at + policy.retire:
         bundle = replace(bundle, going=None, switched_at=None)

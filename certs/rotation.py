@@ -1,4 +1,4 @@
-"""Keeps the serving certificate fresh and the webhook configurations trusting it, in every replica at once.
+"""Renews the serving certificate and has the webhook configurations trust it, in every replica at once.
 
 The store decides races: every write names the version it was based on, and a replica that loses looks again.
 """
@@ -8,18 +8,19 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Protocol
 
 import structlog
 
 from certs.bundle import Bundle, BundleState, Policy, RotationRequest, advance, first_bundle, requeue_at
-from certs.tls import AuthorityFile, CertificateFiles, ServingContext, UnusableCertificateError
+from certs.tls import ServingContext, UnusableCertificateError
 
 FIRST_RETRY: Final = 0.2
 LONGEST_RETRY: Final = 30.0
-# Certificates renewed by others lie there for days before the old ones end, so a slow look is soon enough.
+# A renewed certificate is there for days before the old one expires, so looking every few seconds is soon enough.
 FILE_LOOK_EVERY: Final = 10.0
-# A host that was suspended must notice that time went by.
+# A host that was suspended must notice how much time has passed.
 LONGEST_SLEEP: Final = 3600.0
 
 log = structlog.get_logger(__name__)
@@ -30,7 +31,7 @@ class StoreUnavailableError(Exception):
 
 
 class LostRaceError(Exception):
-    """Somebody else wrote first; look again."""
+    """Another replica wrote first: read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Rotation:
     _current: Bundle | None = None
 
     async def run(self) -> None:
-        """Never returns; what the store cannot do now is tried again."""
+        """Never returns; retries while the store is unavailable."""
         failures = 0
         while True:
             try:
@@ -130,7 +131,7 @@ class Rotation:
         if snapshot.carries(bundle.trusted):
             return None if _awaits_publication(bundle) else bundle
         await self.store.publish(bundle.trusted, snapshot.configurations)
-        log.info("certificates: trust put into the webhook configurations")
+        log.info("certificates: wrote the caBundle of the webhook configurations")
         return None
 
     def _following(self, snapshot: Snapshot) -> Bundle:
@@ -155,18 +156,35 @@ class Rotation:
             return
 
 
+class Renewed(Protocol):
+    """Files that another program renews, such as cert-manager or an administrator."""
+
+    @property
+    def path(self) -> Path:
+        """The file that the log names."""
+        ...
+
+    def signature(self) -> object:
+        """Changes whenever a file does."""
+        ...
+
+    def load_into(self, serving: ServingContext) -> None:
+        """Puts the files in force; what is in force stays where they cannot be used."""
+        ...
+
+
 @dataclass(slots=True)
 class FileWatch:
-    """Serves a certificate that others renew on disk."""
+    """Loads files that another program renews, at the start and whenever they change."""
 
-    files: CertificateFiles
+    files: Renewed
     serving: ServingContext
     loaded: asyncio.Event = field(default_factory=asyncio.Event)
     every: float = FILE_LOOK_EVERY
     _seen: object = None
 
     async def run(self) -> None:
-        """Never returns; the first look must succeed, later ones keep what is served."""
+        """Never returns; files that cannot be used leave what is in force as it is."""
         while True:
             self.look()
             await asyncio.sleep(self.every)
@@ -177,47 +195,14 @@ class FileWatch:
             signature = self.files.signature()
             if signature == self._seen:
                 return
-            self.serving.load(self.files.read())
+            self.files.load_into(self.serving)
         except (OSError, UnusableCertificateError) as error:
-            # Caught between the writing of one file and the other, or not mounted yet: look again.
-            log.warning(
-                "certificates: the files cannot be used now", file=str(self.files.certificate), error=str(error)
-            )
+            # Read between the writing of one file and the other, or not mounted yet: the next look tries again.
+            log.warning("certificates: a file cannot be used now", file=str(self.files.path), error=str(error))
             return
         self._seen = signature
         self.loaded.set()
-        log.info("certificates: serving from files", expires=str(self.serving.expires))
-
-
-@dataclass(slots=True)
-class AuthorityWatch:
-    """Trusts clients by a file that others keep."""
-
-    file: AuthorityFile
-    serving: ServingContext
-    loaded: asyncio.Event = field(default_factory=asyncio.Event)
-    every: float = FILE_LOOK_EVERY
-    _seen: object = None
-
-    async def run(self) -> None:
-        """Never returns; a file that cannot be used leaves the authorities as they are."""
-        while True:
-            self.look()
-            await asyncio.sleep(self.every)
-
-    def look(self) -> None:
-        """Loads the file if it changed since the last look."""
-        try:
-            signature = self.file.signature()
-            if signature == self._seen:
-                return
-            self.serving.trust(self.file.read())
-        except (OSError, UnusableCertificateError) as error:
-            log.warning("certificates: the client CA cannot be used now", file=str(self.file.path), error=str(error))
-            return
-        self._seen = signature
-        self.loaded.set()
-        log.info("certificates: client CA loaded", file=str(self.file.path))
+        log.info("certificates: loaded", file=str(self.files.path), serving_until=str(self.serving.expires))
 
 
 def _awaits_publication(bundle: Bundle) -> bool:

@@ -14,7 +14,7 @@ from certs.issue import KeyPair
 
 
 class UnusableCertificateError(ValueError):
-    """A certificate and key that no server could present; what is being served stays as it is."""
+    """A certificate and key that cannot be served; what is being served stays."""
 
 
 class ServingContext:
@@ -34,7 +34,7 @@ class ServingContext:
 
     @property
     def expires(self) -> datetime | None:
-        """When the certificate being served ends; None before the first one."""
+        """When the certificate being served expires; None before the first one."""
         return self._expires
 
     def valid(self, now: datetime) -> bool:
@@ -59,7 +59,7 @@ class ServingContext:
         self._renew_verification()
 
     def _renew_verification(self) -> None:
-        """A context never forgets an authority, so every handshake is handed the newest one."""
+        """A context cannot drop an authority, so every handshake gets the newest context."""
         if self._authorities is None or self._loaded is None:
             return
         newest = _server_context()
@@ -75,40 +75,48 @@ class ServingContext:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """A certificate kept by somebody else (cert-manager, for one) in two mounted files."""
+    """A certificate and its key in two mounted files, renewed by another program such as cert-manager."""
 
     certificate: Path
     key: Path
 
-    def signature(self) -> tuple[tuple[int, int, int], ...]:
-        """Changes whenever a file does; costs two `stat` calls and follows the links a mounted Secret consists of."""
-        stats = (self.certificate.stat(), self.key.stat())
-        return tuple((stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats)
+    @property
+    def path(self) -> Path:
+        """The certificate's file."""
+        return self.certificate
 
-    def read(self) -> KeyPair:
-        """The pair as it lies there now."""
-        return KeyPair(self.certificate.read_bytes(), self.key.read_bytes())
+    def signature(self) -> object:
+        """Changes whenever a file does; costs two `stat` calls and follows the links a mounted Secret consists of."""
+        return _signature(self.certificate), _signature(self.key)
+
+    def load_into(self, serving: ServingContext) -> None:
+        """Serves the pair from now on."""
+        serving.load(KeyPair(self.certificate.read_bytes(), self.key.read_bytes()))
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFile:
-    """The certificates of authorities in a mounted file."""
+    """The certificates of client authorities in a mounted file."""
 
     path: Path
 
-    def signature(self) -> tuple[int, int, int]:
+    def signature(self) -> object:
         """Changes whenever the file does."""
-        stat = self.path.stat()
-        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+        return _signature(self.path)
 
-    def read(self) -> bytes:
-        """The certificates as they lie there now."""
-        return self.path.read_bytes()
+    def load_into(self, serving: ServingContext) -> None:
+        """Trusts these authorities from now on, and no others."""
+        serving.trust(self.path.read_bytes())
+
+
+def _signature(path: Path) -> tuple[int, int, int]:
+    stat = path.stat()
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _require_clients(context: ssl.SSLContext) -> None:
     context.verify_mode = ssl.CERT_REQUIRED
-    # A resumed session would spare its client the certificate; only TLS 1.3 can do without any.
+    # A client that resumes a session sends no certificate; only TLS 1.3 can do without resumption.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.num_tickets = 0
 
@@ -144,7 +152,7 @@ def _no_password() -> str:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    # OpenSSL reads only files; an anonymous one spares the key a way over the disk.
+    # OpenSSL reads only files; an anonymous one keeps the key off the disk.
     descriptor = os.memfd_create("5spot", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)

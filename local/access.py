@@ -23,19 +23,19 @@ ADMINS = (ADMIN, CAPI, KUBEADM, PROVIDER, KWOK, CLUSTER_ACCESS, OPERATOR)
 
 
 def new_tokens() -> dict[str, str]:
-    """A fresh token for every user; each program has a user of its own, so that an audit log tells them apart."""
+    """A fresh token for every user; each program has a user of its own, so that an audit log distinguishes them."""
     return {user: secrets.token_urlsafe(24) for user in (*ADMINS, CONTROLLER_MANAGER)}
 
 
 def token_file(tokens: Mapping[str, str]) -> str:
-    """What kube-apiserver reads with `--token-auth-file`; the controller-manager lives on its bootstrapped role."""
+    """What kube-apiserver reads with `--token-auth-file`; the controller-manager uses its built-in role."""
     lines = (f"{token},{user},{user}{',system:masters' if user in ADMINS else ''}\n" for user, token in tokens.items())
     return "".join(lines)
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where an API server is, how to verify it and who to be there."""
+    """Where an API server is, how to verify it, and as which user to call it."""
 
     cluster: str
     url: str

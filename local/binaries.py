@@ -42,7 +42,7 @@ class Assets:
         return cls(**{part.name: folder / part.name.replace("_", "-") for part in fields(cls)})
 
     def missing(self) -> list[str]:
-        """The names of those that are not there, or not usable."""
+        """The names of those that are missing or unusable."""
         programs = (
             self.etcd,
             self.kube_apiserver,
@@ -60,7 +60,7 @@ class Assets:
 
 
 def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Assets:
-    """Answers usable assets, building them first if need be. Raises LocalError with a sentence if that cannot be."""
+    """Usable assets, built first if needed. Raises LocalError, with a sentence for the user, if that fails."""
     return _given(environ, progress) or Assets.under(_entry().ensure(environ, progress))
 
 
@@ -77,7 +77,7 @@ def _given(environ: Mapping[str, str], progress: Progress) -> Assets | None:
     lacking = assets.missing()
     if not lacking:
         return assets
-    progress.say(f"{ASSETS_VARIABLE}={folder} lacks {', '.join(lacking)}: not used, 5spot's own build is.")
+    progress.say(f"{ASSETS_VARIABLE}={folder} lacks {', '.join(lacking)}: using 5spot's own build instead.")
     return None
 
 
@@ -87,7 +87,7 @@ def _entry() -> Entry:
 
 
 def announced(program: str, description: str, ensured: Callable[[], Path], argv: Sequence[str] | None) -> int:
-    """A command that makes sure of something and prints where it is, or why it cannot be."""
+    """A command that provides something and prints where it is, or why it cannot."""
     argparse.ArgumentParser(prog=program, description=description).parse_args(argv)
     try:
         sys.stdout.write(f"{ensured()}\n")
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Builds what is missing and prints where everything is."""
     return announced(
         "python -m local.binaries",
-        "Makes sure that the local control plane's programs are there, building them if need be, "
+        "Builds the local control plane's programs unless they are there already, "
         "and prints their folder. Set KUBEBUILDER_ASSETS to use programs of your own.",
         lambda: ensure(Progress()).etcd.parent,
         argv,

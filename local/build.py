@@ -18,7 +18,7 @@ from local.toolchain import find_go
 PLAIN_FLAGS: Final = ("-trimpath", "-buildvcs=false")
 VERSION_PACKAGES: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
-# What `go build` calls a program, and what we call it, where its own name says too little.
+# Programs whose names say too little: what `go build` calls them, and what we call them.
 RENAMED: Final = {"server": "etcd", "core": "capi-core"}
 CRDS: Final = ("sigs.k8s.io/cluster-api", "core/config/crd/bases")
 STAGES: Final = ("sigs.k8s.io/kwok", "kustomize/stage")
@@ -32,7 +32,7 @@ STAGE_FILES: Final = (
 
 
 def flags() -> tuple[str, ...]:
-    """What `go build` is told; part of a build's identity."""
+    """The flags of `go build`; part of a build's identity."""
     version = kubernetes()
     major, minor, _ = version.removeprefix("v").split(".")
     # Unstamped, the servers call themselves v0.0.0-master and Cluster API refuses to start.
@@ -87,7 +87,7 @@ def go_folder(workshop: Workshop, progress: Progress) -> Iterator[Tool]:
 
 
 def _environ(go: Path, workshop: Workshop, source: Path) -> dict[str, str]:
-    """The user's own settings, GOPROXY among them, less what would change the outcome."""
+    """The user's own settings, including GOPROXY, without those that would change the outcome."""
     environ = {name: value for name, value in workshop.environ.items() if name not in {"GOOS", "GOARCH", "GOROOT"}}
     environ |= {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     # A machine's /tmp is often small; linking needs hundreds of megabytes.
@@ -150,7 +150,7 @@ def _copy_data(go: Tool, target: Path) -> None:
     crds = sorted((module_folder(go, CRDS[0]) / CRDS[1]).glob("*.yaml"))
     stages = [module_folder(go, STAGES[0]) / STAGES[1] / name for name in STAGE_FILES]
     if not crds:
-        raise LocalError(f"the module {CRDS[0]} carries no {CRDS[1]}/*.yaml; its version in go.mod is not one we know.")
+        raise LocalError(f"the module {CRDS[0]} has no {CRDS[1]}/*.yaml; its version in go.mod is not supported.")
     for folder, files in (("capi-crds", crds), ("kwok-stages", stages)):
         with explained(f"copying {folder} into {target}"):
             (target / folder).mkdir()

@@ -2,8 +2,8 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,7 @@ PORT_ATTEMPTS = 5
 AUDITED_NAMESPACES = ("5spot-system", "5spot-narrow", "5spot-modes")
 SOCKET_PATH_MAX = 107
 WHOLE_LOG_MB = 100_000
-"""Whoever reads an audit log reads on where he was: a server that begins a new file every 100 MB would lose him."""
+"""A test follows the audit log from where it was: a server that starts a new file every 100 MB would break that."""
 
 
 class Audit(StrEnum):
@@ -47,8 +47,32 @@ class Options:
     ports: PortRange = ANY_PORTS
 
 
-class LocalCluster:
-    """A running cluster; `with Cluster(...)` starts it and stops it.
+class Startable(ABC):
+    """Servers that start and stop together: `with` starts them, stops them, and stops them too if the start fails."""
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Brings everything up."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stops what has come up so far."""
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class LocalCluster(Startable):
+    """A running cluster; `with LocalCluster(...)` starts it and stops it.
 
     `etcd`, `apiserver` and `controller_manager` can each be stopped, killed, paused and restarted to test faults.
     """
@@ -91,15 +115,6 @@ class LocalCluster:
             server: Server | None = getattr(self, part, None)
             if server is not None:
                 server.stop()
-
-    def __enter__(self) -> Self:
-        with stopped_on_failure(self.stop):
-            return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -229,16 +244,6 @@ def start_on_free_port(make: Callable[[int], Server], ports: PortRange) -> Serve
     return make(ports.pick()).started()
 
 
-@contextmanager
-def stopped_on_failure(stop: Callable[[], None]) -> Iterator[None]:
-    """Stops what has come up when the rest does not."""
-    try:
-        yield
-    except BaseException:
-        stop()
-        raise
-
-
 def _accepts(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
@@ -255,7 +260,7 @@ def _audit_policy(audit: Audit) -> str:
 
 
 def _audited(audit: Audit) -> dict[str, list[str]]:
-    """What tells the requests that are written down from others."""
+    """Which requests are written down."""
     if audit is Audit.ACCOUNTS:
         return {"userGroups": [f"system:serviceaccounts:{namespace}" for namespace in AUDITED_NAMESPACES]}
     return {} if audit is Audit.ALL else {"verbs": ["create", "update", "patch", "delete", "deletecollection"]}

@@ -19,7 +19,7 @@ CLUSTERCTL: Final = Program("clusterctl", GOMOD / "clusterctl", (*PLAIN_FLAGS, "
 
 
 def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Path:
-    """Where clusterctl is, built first if need be. Raises LocalError with a sentence if that cannot be."""
+    """Where clusterctl is, built first if needed. Raises LocalError, with a sentence for the user, if that fails."""
     return CLUSTERCTL.ensure(progress, environ)
 
 

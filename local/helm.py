@@ -21,7 +21,7 @@ KUBERNETES_PACKAGES: Final = ("helm.sh/helm/v3/pkg/lint/rules", "helm.sh/helm/v3
 
 
 def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Path:
-    """Where helm is, built first if need be. Raises LocalError with a sentence if that cannot be."""
+    """Where helm is, built first if needed. Raises LocalError, with a sentence for the user, if that fails."""
     return program().ensure(progress, environ)
 
 
@@ -31,7 +31,7 @@ def program() -> Program:
 
 
 def flags() -> tuple[str, ...]:
-    """What `go build` is told. Stamped as helm's own releases are: charts ask it for these versions."""
+    """The flags of `go build`. Stamped as helm's own releases are: charts ask for these versions."""
     minor = helm_client().split(".")[1]
     kubernetes = " ".join(
         f"-X {package}.k8sVersionMajor=1 -X {package}.k8sVersionMinor={minor}" for package in KUBERNETES_PACKAGES

@@ -21,7 +21,7 @@ ELSEWHERE = "elsewhere.json"
 
 
 def main() -> int:
-    """Makes a directory, names it on stdout, waits for the owner to go, and leaves nothing behind.
+    """Makes a directory, prints its name, waits for the owner to end, and leaves nothing behind.
 
     The arguments name further files of the owner's that make no sense without it.
     """
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def say(line: str) -> None:
-    """Tells the owner where the directory is (an absolute path), or why there is none."""
+    """Writes to the owner where the directory is (an absolute path), or why there is none."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -109,14 +109,14 @@ def take_back(note: Path) -> None:
 
 
 def remove_unless_changed(path: Path, written: str) -> None:
-    """Removes a file that still is what the owner wrote; what somebody has added to it is not ours to remove."""
+    """Removes a file that still is what the owner wrote; one that was changed since stays."""
     with contextlib.suppress(OSError):
         if digest(path.read_bytes()) == written:
             path.unlink()
 
 
 def digest(content: bytes) -> str:
-    """What a file is told by."""
+    """The digest of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -54,7 +54,7 @@ class KubeadmProvider:
 
 
 def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> KubeadmProvider:
-    """Where the provider is, built first if need be. Raises LocalError with a sentence if that cannot be."""
+    """Where the provider is, built first if needed. Raises LocalError, with a sentence for the user, if that fails."""
     given = environ.get(ASSETS_VARIABLE)
     if given and not KubeadmProvider.under(Path(given).absolute()).missing():
         return KubeadmProvider.under(Path(given).absolute())

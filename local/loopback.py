@@ -1,6 +1,6 @@
 """Our one change to what is built: Cluster API's webhook listens on loopback alone.
 
-No flag of it can ask for that, and a throw-away control plane is nobody's business on the network.
+It has no flag for that, and a throw-away control plane must not be reachable from the network.
 """
 
 import shutil
@@ -40,5 +40,5 @@ def _copy(theirs: Path, ours: Path) -> None:
 
 def _changed(source: str) -> str:
     if source.count(WRITTEN) != 1:
-        raise LocalError(f"{MODULE}/{FILE} opens its port in another way than we know: see local/loopback.py.")
+        raise LocalError(f"{MODULE}/{FILE} opens its port in a new way: adapt local/loopback.py.")
     return source.replace(WRITTEN, MEANT)

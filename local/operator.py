@@ -1,4 +1,4 @@
-"""The operator on a local control plane: its webhooks registered, its process started, its clock perhaps fast."""
+"""The operator on a local control plane: registers its webhooks and starts its process, on a fast clock if asked."""
 
 import asyncio
 import http.client
@@ -34,7 +34,7 @@ CLOCK = re.compile(rb"^fivespot_clock_time_seconds (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ClockPace:
-    """The operator's clock: where it starts (now, if nothing is said) and how many times too fast it runs."""
+    """The operator's clock: where it starts (by default now) and how many times as fast as real it runs."""
 
     at: datetime | None = None
     speed: float = 1.0
@@ -110,7 +110,7 @@ class Operator:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.kill()  # all that it works on is about to vanish
+        self.server.kill()  # the control plane that it works on stops too
 
     def described(self) -> dict[str, str]:
         """Where it listens and how its clock runs, for people."""
@@ -123,14 +123,14 @@ class Operator:
 
     def _asked(self) -> tuple[float, SimulatedClock]:
         asked = time.monotonic()
-        told = told_time(self.endpoints.metrics)
-        if told is None:
-            raise LocalError(f"the operator does not tell its time at {self.endpoints.metrics}/metrics")
-        return time.monotonic() - asked, SimulatedClock(told, self.pace.speed, asked)
+        shown = told_time(self.endpoints.metrics)
+        if shown is None:
+            raise LocalError(f"the operator does not report its time at {self.endpoints.metrics}/metrics")
+        return time.monotonic() - asked, SimulatedClock(shown, self.pace.speed, asked)
 
 
 def told_time(metrics_url: str) -> datetime | None:
-    """The operator's time, as its metrics tell it; None if it does not answer."""
+    """The operator's time, from its metrics; None if it does not answer."""
     parts = urlsplit(metrics_url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5.0)
     try:
@@ -165,8 +165,8 @@ async def _with(cluster: LocalCluster, work: Callable[[Client], Awaitable[None]]
 
 
 async def _register(client: Client, url: str) -> None:
-    """Tells the API server whom to ask; whom to trust there is what the operator puts in itself."""
-    with suppress(AlreadyExists):  # from an attempt on a port that somebody else took
+    """Registers the webhooks with the API server; the operator writes their caBundle itself."""
+    with suppress(AlreadyExists):  # from an attempt on a port that another process took
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": NAMESPACE}})
     registration = Registration(at=url, service_account=access.OPERATOR)
     for resource, body in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), manifests(registration), strict=True):
@@ -175,7 +175,7 @@ async def _register(client: Client, url: str) -> None:
 
 
 async def _gate_in_place(client: Client) -> None:
-    """Returns when the API server asks the webhooks and trusts them: until then it refuses, or stores what it gets."""
+    """Returns when the API server calls the webhooks and trusts them; until then it refuses, or skips them."""
     said = "it does not ask the webhooks"
     try:
         async with asyncio.timeout(GATE_PATIENCE):
@@ -191,7 +191,7 @@ async def _gate_in_place(client: Client) -> None:
 
 
 async def _passes_gate(client: Client) -> bool:
-    """Whether a harmless object, stored nowhere, comes back with what the defaulting webhook adds."""
+    """Whether a dry run of a harmless object returns what the defaulting webhook adds."""
     body = examples.load(examples.OFFICE) | {"metadata": {"generateName": "probe-"}}
     stored = await client.create(SCHEDULED_MACHINES, body, namespace="default", dry_run=True)
     return names.FINALIZER in stored["metadata"].get("finalizers", ())

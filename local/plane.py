@@ -7,12 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from local import access, capi, clusters, kwok, pki
 from local.binaries import Assets
-from local.cluster import LocalCluster, Options, stopped_on_failure
+from local.cluster import LocalCluster, Options, Startable
 from local.kubeadm import KubeadmProvider
 from local.processes import Keeper, Server
 from local.provider import kinds, workloads
@@ -22,7 +21,7 @@ DEMO_CLUSTER = "demo"
 DEMO_NAMESPACE = "default"
 
 
-class ControlPlane:
+class ControlPlane(Startable):
     """`with ControlPlane(assets)` starts everything, leaves a Cluster `demo` ready to use, and stops everything.
 
     Each of `servers` can be stopped, killed, paused and restarted to test faults.
@@ -58,15 +57,6 @@ class ControlPlane:
             if server is not None:
                 server.kill()  # they keep nothing, and Cluster API takes 10 s to say goodbye
         in_parallel(*(cluster.stop for cluster in (self.management, *self.workloads.values())))
-
-    def __enter__(self) -> Self:
-        with stopped_on_failure(self.stop):
-            return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def workload(self) -> LocalCluster:

@@ -28,7 +28,7 @@ class PortRange:
         return cls(int(first), int(last))
 
     def pick(self, *given: int) -> int:
-        """A port on which nobody listens at the moment; another process may still be quicker to take it.
+        """A port that is free at the moment; another process may still take it first.
 
         `given` are those that a server was given already and does not listen on yet.
         """

@@ -39,7 +39,7 @@ class Keeper:
             [sys.executable, "-I", "-S", keeper.__file__, *map(str, files)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # Not ours: whoever waits for the end of our own stderr would wait for the keeper too.
+            # Not ours: a process that waits for the end of our stderr would wait for the keeper too.
             stderr=subprocess.DEVNULL,
             process_group=0,
         )
@@ -52,7 +52,7 @@ class Keeper:
             raise LocalError(f"there is no place for temporary files ({answer}): set TMPDIR to a folder with room")
 
     def takes_back(self, files: Mapping[Path, str]) -> None:
-        """Files with these contents, wherever they lie, go along as well, unless somebody writes to them."""
+        """Files with these contents are removed as well, unless they were changed since."""
         noted = {str(path): keeper.digest(text.encode()) for path, text in files.items()}
         (self.directory / keeper.ELSEWHERE).write_text(json.dumps(noted), encoding="utf-8")
 

@@ -32,7 +32,7 @@ class LocalState:
 
 
 class StateLock:
-    """Held by the owner; nobody else can register until it is released or the owner is dead."""
+    """Held by the owner; no other process can register until it is released or the owner is dead."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path = path
@@ -61,7 +61,7 @@ def register(where: Path) -> Iterator[StateLock]:
         try:
             yield StateLock(where, file)
         finally:
-            where.unlink(missing_ok=True)  # still locked: nobody else's
+            where.unlink(missing_ok=True)  # still locked, so it is ours
 
 
 def running(where: Path) -> LocalState | None:
@@ -74,7 +74,7 @@ def running(where: Path) -> LocalState | None:
 
 
 def already(found: LocalState | None) -> str:
-    """What to say to whoever wants to start a second one."""
+    """The message for a user who starts a second one."""
     by = f" (process {found.owner}, since {found.started})" if found and found.owner else ""
     return f"a control plane is running already{by}; `5spot local status` shows it, `5spot local down` stops it"
 

@@ -55,7 +55,7 @@ class UpRequest:
 
 
 class Stopped(BaseException):
-    """A signal asks us to end; like KeyboardInterrupt, it passes everything that handles mere errors."""
+    """A signal asks the process to end; as with KeyboardInterrupt, code that handles errors does not catch it."""
 
 
 def hold(request: UpRequest, on_ready: OnReady, progress: Progress) -> None:
@@ -87,7 +87,7 @@ def held(request: UpRequest, progress: Progress) -> Iterator[LocalState]:
 
 
 def refuse_to_overwrite(files: Sequence[Path]) -> None:
-    """A kubeconfig that exists may be somebody's way into a real cluster; an empty file, as of mktemp, is none."""
+    """Refuses to overwrite a kubeconfig: it may lead to a real cluster. An empty file, as mktemp makes, is fine."""
     if len(set(files)) < len(files):
         raise LocalError(f"{files[0]} cannot hold the kubeconfigs of both clusters: name two files")
     for path in files:
@@ -155,7 +155,7 @@ def main(argv: Sequence[str]) -> int:
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         try:
             hold(request, lambda ready: _tell(state.to_dict(ready)), Progress(nowhere))
-        except Exception as error:  # noqa: BLE001 -- the outermost border; whoever waits for us wants a sentence
+        except Exception as error:  # noqa: BLE001 -- the outermost border; the waiting process prints a sentence
             _tell({"error": str(error) if isinstance(error, LocalError) else "; ".join(sentences(error))})
             return 1
     return 0
@@ -180,7 +180,7 @@ def _operator(request: UpRequest, plane: ControlPlane, keeper: Keeper, progress:
 def _write_kubeconfigs(request: UpRequest, plane: ControlPlane, keeper: Keeper) -> None:
     wanted = ((request.kubeconfig, plane.management), (request.workload_kubeconfig, plane.workload))
     files = {path: cluster.access.kubeconfig() for path, cluster in wanted if path is not None}
-    keeper.takes_back(files)  # first: else one that is killed in between leaves the way into a cluster that is gone
+    keeper.takes_back(files)  # first: a process killed in between must not leave a kubeconfig of a cluster that is gone
     for path, text in files.items():
         pki.write_private(path, text)
 

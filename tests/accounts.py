@@ -23,7 +23,7 @@ _TOKENS: dict[str, Token] = {}
 
 
 class Asked(NamedTuple):
-    """A request, as an audit log tells it and as a role grants it."""
+    """A request, as an audit log shows it and as a role grants it."""
 
     group: str
     resource: str
@@ -42,7 +42,7 @@ class AuditLog:
     offset: int
 
     def asked(self) -> Iterator[Asked]:
-        if not self.path.exists():  # nobody has asked for anything yet
+        if not self.path.exists():  # no request has been made yet
             return
         with self.path.open("rb") as log:
             log.seek(self.offset)

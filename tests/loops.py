@@ -9,7 +9,7 @@ class PatientLoop(asyncio.SelectorEventLoop):
     """Is closed only when connections that are ending have ended.
 
     Where a call is given up, its TLS connection takes leave of the server, and on a busy machine the answer may come
-    after the end of the test. What nobody closes is still there when patience is over, and complained about as ever.
+    after the end of the test. What is not closed is still there when the time is up, and fails the test as usual.
     """
 
     def close(self) -> None:
@@ -19,10 +19,10 @@ class PatientLoop(asyncio.SelectorEventLoop):
 
     async def _settled(self) -> None:
         deadline = self.time() + PATIENCE
-        while self._connected() and self.time() < deadline:  # noqa: ASYNC110 - nothing tells
+        while self._connected() and self.time() < deadline:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.001)
 
     def _connected(self) -> bool:
-        # Nothing public tells; without it, only the patience is gone.
+        # There is no public way to ask; without it, the test only waits longer.
         transports = getattr(self, "_transports", {})
         return any(getattr(transport, "_sock", None) is not None for transport in list(transports.values()))

@@ -129,7 +129,7 @@ def test_every_base_is_named_exactly() -> None:
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", arguments["PYTHON"])
 
 
-def test_it_is_nobody_by_number_and_asks_for_nothing_that_probes_do() -> None:
+def test_it_runs_as_a_numbered_user_without_a_health_check_of_its_own() -> None:
     words = dict(last_stage())
     assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", words["USER"])
     assert words["ENTRYPOINT"] == '["5spot"]'

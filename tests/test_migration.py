@@ -1,4 +1,4 @@
-"""Objects as the operator written in Rust stores them, met by our rules. docs/migration.md tells it to users."""
+"""Objects as the operator written in Rust stores them, met by our rules. docs/migration.md is the page for users."""
 
 from typing import Any
 
@@ -78,8 +78,8 @@ def test_a_schedule_without_days_and_hours_is_not_one():
 @pytest.mark.parametrize("phase", ["Pending", "Active", "ShuttingDown", "Inactive", "Disabled", "Terminated", "Error"])
 def test_its_status_can_be_read_and_steers_nothing(phase: str):
     stamp = "2026-03-05T18:00:03.123456789+00:00"
-    told = {"type": "Ready", "status": "True", "reason": "X", "message": "", "lastTransitionTime": stamp}
-    raw = {"phase": phase, "message": "…", "conditions": [told], "inSchedule": True, "lastScheduledTime": stamp}
+    ready = {"type": "Ready", "status": "True", "reason": "X", "message": "", "lastTransitionTime": stamp}
+    raw = {"phase": phase, "message": "…", "conditions": [ready], "inSchedule": True, "lastScheduledTime": stamp}
     status = ScheduledMachineStatus.read(raw)
     assert status.phase == phase
     assert status.conditions[0].type == "Ready"

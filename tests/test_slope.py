@@ -1,4 +1,4 @@
-"""The soak's judgement of memory: it fails on what it can tell, and says so where it cannot."""
+"""The soak's judgement of memory: it fails where it can decide, and says so where it cannot."""
 
 import random
 

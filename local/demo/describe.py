@@ -24,7 +24,7 @@ def machine(raw: Raw) -> Facts:
 
 
 def node(raw: Raw) -> Facts:
-    """A Node with the taints that somebody chose; Kubernetes' own only repeat its state."""
+    """A Node with the taints that users chose; Kubernetes' own only repeat its state."""
     spec = raw.get("spec") or {}
     chosen = [taint for taint in spec.get("taints") or () if not taint["key"].startswith(KUBERNETES_OWN)]
     return {

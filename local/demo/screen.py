@@ -93,8 +93,8 @@ def verdicts(title: str, rows: Sequence[tuple[str, str, str, ExpectationVerdict]
     table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
     for who, what, seen, verdict in rows:
         mark, style = MARKS.get(verdict, WRONG)
-        told = seen if verdict in MARKS else f"{verdict}; {seen}"
-        table.add_row(Text(mark, style), who, what, Text(told, "dim" if verdict in MARKS else style))
+        shown = seen if verdict in MARKS else f"{verdict}; {seen}"
+        table.add_row(Text(mark, style), who, what, Text(shown, "dim" if verdict in MARKS else style))
     return table
 
 
@@ -148,8 +148,8 @@ def _events(chronicle: Chronicle, most: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    told = [each for each in chronicle.of(Kind.EVENT) if not each.gone][-most:]
-    for seen in told:
+    shown = [each for each in chronicle.of(Kind.EVENT) if not each.gone][-most:]
+    for seen in shown:
         style = "red" if seen.says(type="Warning") else ""
         table.add_row(words.moment(seen.at), seen.facts["about"], Text(seen.facts["reason"], style), seen.facts["note"])
     return table

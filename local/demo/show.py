@@ -53,7 +53,7 @@ class Show:
     chronicle: Chronicle = field(default_factory=Chronicle)
 
     async def play(self) -> None:
-        """Until everything has been decided, or for ever."""
+        """Runs until everything has happened, or until Ctrl-C."""
         async with self.plane.management.client() as management, self.plane.workload.client() as workload:
             watch = Watch(management, workload, self.clock, self.chronicle)
             watching = asyncio.create_task(watch.run())
@@ -79,7 +79,7 @@ class Show:
             draw()
 
     def decided(self) -> bool:
-        """Whether nothing is waited for any more."""
+        """Whether every expectation is met or missed."""
         now = self.clock.now()
         return all(each.verdict(self.chronicle, now) is not ExpectationVerdict.WAITING for each in self.expected)
 
@@ -121,7 +121,7 @@ class Show:
 
 
 def show(speed: float, *, once: bool) -> int:
-    """Plays the demo from beginning to end; the exit code says whether everything happened."""
+    """Runs the demo from beginning to end; the exit code says whether everything happened."""
     progress = Progress()
     assets = ensure(progress)
     with ExitStack() as stack:

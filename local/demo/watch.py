@@ -24,7 +24,7 @@ POD_NAMESPACE = "default"
 FIELD_MANAGER = "5spot-demo"
 FINALIZER = "demo.5spot.finos.org/finishing"
 FINISHING_SECONDS = 2.0
-"""Pods have something to finish when they are asked to go, or nobody could see them leave."""
+"""Pods take some time to terminate, so that the demo shows them leaving."""
 
 Describe = Callable[[Object], Facts]
 
@@ -40,7 +40,7 @@ class Watch:
         self._leaving: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Watches; what the demo is about is submitted once all of it would be seen."""
+        """Watches; the demo's objects are created once all watches have begun."""
         async with asyncio.TaskGroup() as group:
             reflectors = [
                 self._reflector(self._management, SCHEDULED_MACHINES, Kind.MACHINE, describe.machine),
@@ -55,7 +55,7 @@ class Watch:
             await self._submit()
 
     async def tend_pods(self) -> None:
-        """Starts pods on new Nodes, and lets those go that were asked to and have finished."""
+        """Starts pods on new Nodes, and removes those that were evicted and have finished."""
         await self._start_pods()
         await self._finish_pods()
 

@@ -7,7 +7,7 @@ from typing import Final
 from local.demo.expectations import Expectation, ExpectationVerdict
 from local.demo.sightings import Chronicle, Facts, Kind, Sighting
 
-TELLING: Final = ("Inactive", "Error")
+WITH_MESSAGE: Final = ("Inactive", "Error")
 
 
 def moment(instant: datetime) -> str:
@@ -25,11 +25,11 @@ def boundary(facts: Sighting) -> str:
 
 def change(now: Sighting, before: Sighting | None) -> str:
     """What is new, in one line; empty if nothing of interest is."""
-    told = _TOLD[now.kind](now.facts) if now.facts else "" if now.kind is Kind.EVENT else "gone"
-    if not told or (before and before.facts and told == _TOLD[now.kind](before.facts)):
+    line = _line(now)
+    if not line or (before and line == _line(before)):
         return ""
     name = now.facts["about"] if now.kind is Kind.EVENT else now.name
-    return f"{now.kind:8} {name:14} {told}"
+    return f"{now.kind:8} {name:14} {line}"
 
 
 def summary(
@@ -47,12 +47,18 @@ def _seen(expected: Expectation, chronicle: Chronicle) -> str:
     return f"due {due}, seen {at:%H:%M}" if at.date() == expected.since.date() else f"due {due}, seen {moment(at)}"
 
 
+def _line(seen: Sighting) -> str:
+    if seen.facts:
+        return _DESCRIBED[seen.kind](seen.facts)
+    return "" if seen.kind is Kind.EVENT else "gone"
+
+
 def _machine(facts: Facts) -> str:
     if facts["phase"] == "New":
         return ""
     machine = f", machine {facts['machine']}" if facts["machine"] else ""
-    # What Cluster API waits for changes many times a second: the message is told where it matters.
-    message = f". {facts['message']}" if facts["phase"] in TELLING else ""
+    # What Cluster API waits for changes many times a second: the message is shown only in these phases.
+    message = f". {facts['message']}" if facts["phase"] in WITH_MESSAGE else ""
     return f"{facts['phase']}{machine}{message}"
 
 
@@ -62,7 +68,7 @@ def _node(facts: Facts) -> str:
     return ", ".join([facts["state"], *extras])
 
 
-_TOLD: Final[dict[Kind, Callable[[Facts], str]]] = {
+_DESCRIBED: Final[dict[Kind, Callable[[Facts], str]]] = {
     Kind.MACHINE: _machine,
     Kind.NODE: _node,
     Kind.POD: lambda facts: f"{facts['state']} on {facts['node']}",

@@ -1,4 +1,4 @@
-"""Runs the simulated provider until it is told to stop: `python -m local.provider`, started by `local.plane`."""
+"""Runs the simulated provider until it is stopped: `python -m local.provider`, started by `local.plane`."""
 
 import argparse
 import asyncio
@@ -41,7 +41,7 @@ async def serve(kubeconfig: Path, folder: Path, ready_file: Path) -> None:
 
 
 def _announce(ready_file: Path) -> None:
-    # Renamed into place, so that nobody reads half of it.
+    # Renamed into place, so that no process reads half of it.
     draft = ready_file.with_suffix(".draft")
     draft.write_text(str(os.getpid()), encoding="utf-8")
     draft.rename(ready_file)

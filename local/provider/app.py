@@ -1,4 +1,4 @@
-"""Follows the management cluster and has every object that changes, or whose time has come, looked at."""
+"""Follows the management cluster and runs a pass over every object that changes or is due."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""K0sWorkerConfig: bootstrap data for a Machine, in a Secret that nobody will ever run."""
+"""K0sWorkerConfig: bootstrap data for a Machine, in a Secret that no host ever runs."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ from service.kube.resource import SECRETS
 
 
 async def reconcile(management: Management, config: Object) -> float:
-    """Makes the Secret and says so; returns the seconds until another look is due, 0 for none."""
+    """Creates the Secret and reports it; returns the seconds until the next pass is due, 0 for none."""
     if config["metadata"].get("deletionTimestamp") or config.get("status", {}).get("ready"):
         return 0
     if management.machine_of(config) is None or management.paused(config):

@@ -1,4 +1,4 @@
-"""SimulatedControlPlane: says that a workload cluster which runs anyway is this Cluster's, and publishes its access."""
+"""SimulatedControlPlane: gives a Cluster a workload cluster that runs already, and publishes its kubeconfig."""
 
 from contextlib import suppress
 

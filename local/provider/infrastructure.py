@@ -18,7 +18,7 @@ FINALIZER = "remotemachine.infrastructure.cluster.x-k8s.io"
 
 
 async def reconcile(management: Management, workloads: ProviderWorkloads, remote: Object) -> float:
-    """Brings the host up or down; returns the seconds until another look is due, 0 for none."""
+    """Starts or stops the host; returns the seconds until the next pass is due, 0 for none."""
     if management.paused(remote):
         return 0
     if remote["metadata"].get("deletionTimestamp"):

@@ -29,7 +29,7 @@ class SimulatedFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The trouble asked for; `complaint` says what nobody can make sense of."""
+    """The simulated delay and failure; `complaint` names what is not valid."""
 
     delay_seconds: float = 0.0
     failure: SimulatedFailure | None = None
@@ -38,7 +38,7 @@ class Simulation:
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> "Simulation":
-        """Reads it from an object; nonsense is a configuration that is invalid indeed."""
+        """Reads it from an object; an unknown value counts as an invalid configuration."""
         asked = resource.get("spec", {}).get("simulate") or {}
         complaint = _complaint(asked)
         if complaint:

@@ -37,7 +37,7 @@ class Management:
         return self.look(MACHINES, Key(meta["namespace"], owners[0])) if owners else None
 
     def paused(self, resource: Object) -> bool:
-        """Whether the object or its Cluster is paused: then a provider keeps its hands off."""
+        """Whether the object or its Cluster is paused: then a provider changes nothing."""
         meta = resource["metadata"]
         if ANNOTATION_PAUSED in (meta.get("annotations") or {}):
             return True
@@ -72,7 +72,7 @@ class Management:
             await self.patch(kind, resource, {"status": status}, subresource="status")
 
     def trouble(self, simulation: Simulation) -> dict[str, Any] | None:
-        """The status of an object that will not become ready, or None if nothing stands in its way."""
+        """The status of an object that will not become ready, or None if it can."""
         match simulation.failure:
             case SimulatedFailure.INVALID_CONFIGURATION:
                 failure = {"failureReason": "InvalidConfiguration", "failureMessage": simulation.complaint}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from certs.bundle import Policy
-from certs.rotation import AuthorityWatch, FileWatch, Rotation
+from certs.rotation import FileWatch, Rotation
 from certs.tls import AuthorityFile, CertificateFiles, ServingContext
 from service import metrics
 from service.http.certificates import CertificateLocation, KubeStore
@@ -30,7 +30,7 @@ class Admission:
         metrics.instrument(app)
         self.endpoint = BoundServer("webhooks", app, listener, self.serving.live)
         self.loops, self._loaded = _certificates(settings, client, self.serving)
-        self._clients = AuthorityWatch(AuthorityFile(authorities), self.serving) if authorities else None
+        self._clients = FileWatch(AuthorityFile(authorities), self.serving) if authorities else None
         if self._clients:
             self.loops["client CA"] = self._clients.run
         metrics.CERTIFICATE_EXPIRY.set_function(self._expiry)

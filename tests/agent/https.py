@@ -1,4 +1,4 @@
-"""A real TLS server on loopback that answers as the test tells it to."""
+"""A real TLS server on loopback that gives the answers a test asks for."""
 
 import json
 import threading

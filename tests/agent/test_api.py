@@ -84,7 +84,7 @@ def test_missing_credentials_are_an_outage_not_a_crash(tmp_path: Path, missing: 
             session.get("/x")
 
 
-def test_nobody_listening_is_an_outage(tmp_path: Path):
+def test_a_port_without_a_server_is_an_outage(tmp_path: Path):
     (tmp_path / "ca.crt").write_bytes(pki.Authority.create("a CA").pem)
     (tmp_path / "token").write_text("t")
     api = Api(APIServer("127.0.0.1", 1, tmp_path / "ca.crt", tmp_path / "token"))

@@ -89,7 +89,7 @@ def test_outside_the_hosts_namespaces_the_refusal_names_what_is_missing(namespac
 
 
 def test_the_answer_to_another_agent_is_not_taken_for_ours(source: EventSource):
-    """The kernel tells everybody what it answers."""
+    """The kernel sends its answers to all listeners."""
     over = threading.Event()
 
     def subscribe_again_and_again() -> None:
@@ -107,7 +107,7 @@ def test_the_answer_to_another_agent_is_not_taken_for_ours(source: EventSource):
 
 
 def refusal(namespace: str) -> str:
-    """What somebody is told who listens in a namespace of his own."""
+    """What a listener in a namespace of its own receives."""
     code = (
         "from agent.netlink import *\ntry: EventSource(list).open()\nexcept EventsUnavailable as error: print(error)\n"
     )

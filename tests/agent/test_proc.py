@@ -45,7 +45,7 @@ def test_the_longest_command_line_that_a_process_usually_can_have_is_read_to_its
         assert ProcTable().cmdline(process.pid).endswith(b" needle")
 
 
-def test_a_process_that_is_gone_or_unreadable_is_nobody(tmp_path: Path):
+def test_a_process_that_is_gone_or_unreadable_reads_as_absent(tmp_path: Path):
     table = ProcTable(str(tmp_path))
     (tmp_path / "9" / "comm").mkdir(parents=True)
     for pid in (8, 9):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certs.bundle import Bundle, Policy, first_bundle
-from certs.rotation import AuthorityWatch
+from certs.rotation import FileWatch
 from certs.tls import AuthorityFile, ServingContext, UnusableCertificateError
 from local.pki import Authority
 from tests.certs.test_tls import NAMES, NOW, Echo, another_leaf
@@ -44,7 +44,7 @@ async def answered(echo: Echo, caller: Authority | None, folder: Path) -> bool:
     return line == b"hello\n"
 
 
-async def test_until_a_ca_is_known_nobody_gets_in(serving, bundle, authority, tmp_path):
+async def test_until_a_ca_is_known_no_client_gets_in(serving, bundle, authority, tmp_path):
     async with Echo(serving, bundle) as echo:
         assert not await answered(echo, authority, tmp_path)
 
@@ -89,7 +89,7 @@ async def test_the_file_is_read_again_when_it_changes_and_kept_when_it_is_broken
     tmp_path,
 ):
     path = tmp_path / "ca.crt"
-    watch = AuthorityWatch(AuthorityFile(path), serving)
+    watch = FileWatch(AuthorityFile(path), serving)
     watch.look()
     assert not watch.loaded.is_set()
     path.write_bytes(authority.pem)

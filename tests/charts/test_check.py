@@ -59,7 +59,7 @@ def test_every_shard_must_be_held(port: int, monkeypatch: pytest.MonkeyPatch, te
     assert answer[1] in said
 
 
-def test_without_leases_nobody_holds_a_shard_but_metrics_must_be_there(port: int, monkeypatch: pytest.MonkeyPatch):
+def test_without_leases_no_replica_holds_a_shard_but_metrics_must_be_there(port: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Metrics, "text", "other 1\n")
     assert check(port, WITHOUT_LEASES="true") == (0, "all is well\n")
     code, said = check(1, WITHOUT_LEASES="true")

@@ -12,7 +12,7 @@ def test_what_the_chart_takes_from_elsewhere_is_up_to_date():
     assert main(["--check"]) == 0
 
 
-def test_a_stale_file_is_named_and_written_anew(monkeypatch, tmp_path, capsys):
+def test_a_stale_file_is_named_and_written_again(monkeypatch, tmp_path, capsys):
     (tmp_path / "README.md").write_text("old")
     monkeypatch.setattr("charts.generate.ROOT", tmp_path)
     monkeypatch.setattr("charts.generate.generated", lambda: iter([("README.md", "new"), ("deep/other.yaml", "x")]))

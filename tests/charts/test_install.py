@@ -77,9 +77,9 @@ def site(helm: Helm, bare: LocalCluster, assets: Assets) -> Iterator[Site]:
 
 
 def test_an_api_server_would_take_it_all(site: Site):
-    told = site.release("install", {}, "--dry-run=server")
-    assert "5spot release" in told
-    assert f"kubectl delete crd {CRD}" in told
+    notes = site.release("install", {}, "--dry-run=server")
+    assert "5spot release" in notes
+    assert f"kubectl delete crd {CRD}" in notes
     assert site.kubectl("get", "crd", CRD, "--ignore-not-found") == ""
 
 
@@ -103,9 +103,9 @@ def test_an_api_server_would_take_it_all(site: Site):
     ids=["default", "cert-manager", "no-webhooks", "no-leases", "some-namespaces"],
 )  # fmt: skip
 def test_the_notes_name_what_stays(site: Site, values: Raw, stays: list[str], not_there: list[str]):
-    told = site.release("install", values, "--dry-run=server").partition("NOTES:")[2]
-    assert [words for words in stays if words not in told] == []
-    assert [words for words in not_there if words in told] == []
+    notes = site.release("install", values, "--dry-run=server").partition("NOTES:")[2]
+    assert [words for words in stays if words not in notes] == []
+    assert [words for words in not_there if words in notes] == []
 
 
 def test_everything_is_there_after_an_installation_and_gone_after_the_removal_but_for_users_objects(site: Site):

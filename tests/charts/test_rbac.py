@@ -95,7 +95,7 @@ async def a_day_with_interference_and_a_deletion(op: Operator) -> None:
         MACHINES, "day-machine", patch, namespace=op.namespace, kind=PatchKind.JSON, subresource="status"
     )
     await op.until_object(MACHINES, "day-machine", lambda raw: not condition(raw["status"], "OwnerRemediated"))
-    # Cluster API is told to leave the Machine alone, and somebody rips that out: the rest is the operator's to remove.
+    # Cluster API leaves the paused Machine alone, and a user removes its finalizers: the operator removes the rest.
     await op.change(MACHINES, "day-machine", {"metadata": {"annotations": {names.ANNOTATION_PAUSED: ""}}})
     op.clock.move_to(SIX)
     await op.until_object(MACHINES, "day-machine", lambda raw: "deletionTimestamp" in raw["metadata"])

@@ -231,11 +231,11 @@ def test_what_helm_test_starts_gets_to_where_it_has_to(helm):
 
 
 def test_helm_test_expects_no_leases_where_there_are_none(helm):
-    def told(values):
+    def rendered_test(values):
         return {entry["name"] for entry in only(helm.template(values), "Pod")["spec"]["containers"][0]["env"]}
 
-    assert "WITHOUT_LEASES" not in told({})
-    assert "WITHOUT_LEASES" in told({"replicas": 1, "settings": {"leases": False}})
+    assert "WITHOUT_LEASES" not in rendered_test({})
+    assert "WITHOUT_LEASES" in rendered_test({"replicas": 1, "settings": {"leases": False}})
 
 
 def test_connections_may_be_limited_to_where_api_servers_are(helm):

@@ -1,4 +1,4 @@
-"""Manifests, valid and invalid, one reason each: a base, and per rule of the design what to change in it."""
+"""Manifests, valid and invalid, one reason each: a base, and per documented rule what to change in it."""
 
 import copy
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ class Case:
 
 def load() -> list[Case]:
     """The whole corpus."""
-    seeds = [Case(f"seed {index}", "seeds", each, valid=True) for index, each in enumerate(_read("seeds.yaml"))]
+    whole = [Case(f"whole {index}", "whole", each, valid=True) for index, each in enumerate(_read("whole.yaml"))]
     rules = [rule for name in ("schedule.yaml", "fields.yaml", "taints.yaml") for rule in _read(name)]
-    return [Case("base", "base", base(), valid=True), *seeds, *(case for rule in rules for case in _cases(rule))]
+    return [Case("base", "base", base(), valid=True), *whole, *(case for rule in rules for case in _cases(rule))]
 
 
 def base() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""An oracle for schedules: walks minute by minute with Python's own zoneinfo and asks the text of the design.
+"""An oracle for schedules: walks minute by minute with Python's own zoneinfo, by the letter of docs/schedules.md.
 
 Shares no code with `crds`: it reads the items and cron fields in its own, naive way, and looks at every minute.
 """

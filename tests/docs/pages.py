@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
-TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
+TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples/README.md")
 PAGES = (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in TOP))
 # Also inside of a list, where it is indented.
 FENCE = re.compile(r"^( *)```(\S+)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

@@ -145,6 +145,16 @@ def test_every_path_of_the_checkout_that_a_page_names_exists() -> None:
             assert (pages.ROOT / path.rstrip("./")).exists(), f"{page.relative_to(pages.ROOT)}: {path}"
 
 
+TOURS = re.split(r"^### ", (pages.ROOT / "docs" / "architecture.md").read_text(), flags=re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.splitlines()[0])
+def test_a_tour_through_the_code_has_a_dozen_hops_at_most_and_never_goes_back(tour: str) -> None:
+    hops = re.findall(rf"^\d+\. `((?:{FOLDERS})/[\w/]+\.py)`", tour, re.MULTILINE)
+    assert 3 < len(hops) <= 12
+    assert len(hops) == len(set(hops)) == len(re.findall(r"^\d+\. ", tour, re.MULTILINE))
+
+
 def test_every_metric_that_a_page_names_exists() -> None:
     known = {full_name(metric) for metric in declared()}
     for page in pages.PAGES:

@@ -1,4 +1,4 @@
-"""DESIGN 1.5: both contracts of Cluster API, by setting and by what is served, and life without Cluster API."""
+"""Both contracts of Cluster API, chosen by setting and by what is served, and running without Cluster API."""
 
 import asyncio
 from collections.abc import Callable
@@ -108,7 +108,7 @@ async def test_cluster_api_that_comes_later_and_serves_only_v1beta1(
 
 
 async def machine_phases_follow(op: Any) -> None:
-    """DESIGN 1.4, by the fields of v1beta1."""
+    """The five machine phases, read from the fields of v1beta1."""
     assert (await op.get("worker"))["status"]["machinePhase"] == "Provisioning"
     await op.change(OLD_MACHINES, "worker-machine", {"spec": {"providerID": "remote://one"}})
     status = await op.until("worker", lambda status: status["machinePhase"] == "Provisioned")

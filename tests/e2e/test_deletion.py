@@ -1,4 +1,4 @@
-"""Rule 1 of DESIGN 1.3: a ScheduledMachine goes with its machine, however it is deleted, and never hangs for ever."""
+"""Rule 1 of docs/lifecycle.md: a machine leaves with its ScheduledMachine, however that is deleted; nothing hangs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The drain of DESIGN 1.5 with real budgets: careful while there is time, and never in the way of a removal."""
+"""The drain with real budgets: careful while there is time, and never in the way of a removal."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""DESIGN 1.3 to 1.5 where others interfere: what is ours is put right, what is theirs is left alone and reported."""
+"""Where others interfere: what is ours is put right, what is theirs is left alone and reported."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The rules of DESIGN 1.3 in their order, from creation to removal, on Cluster API's own controllers."""
+"""The rules of docs/lifecycle.md in their order, from creation to removal, on Cluster API's own controllers."""
 
 from collections.abc import Iterable
 from typing import Any

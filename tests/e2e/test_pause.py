@@ -1,4 +1,4 @@
-"""Rule 0 of DESIGN 1.3: while somebody asks for a pause, only the status is written."""
+"""Rule 0 of docs/lifecycle.md: while a pause is requested, the controller writes only the status."""
 
 from collections.abc import Awaitable, Callable
 

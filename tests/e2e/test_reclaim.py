@@ -1,4 +1,4 @@
-"""Emergency reclaim (DESIGN 1.7) with both clusters, Cluster API, and the agent as a real process that sees a match."""
+"""Emergency reclaim with both clusters, Cluster API, and the agent as a real process that sees a match."""
 
 import asyncio
 import json

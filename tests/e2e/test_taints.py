@@ -1,4 +1,4 @@
-"""Node taints as in DESIGN 1.6: ours are kept on the Node, everybody else's are left alone."""
+"""Node taints (docs/taints.md): the controller keeps its own on the Node and leaves all others alone."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Workload clusters of DESIGN 1.5 that are missing, refused, cut off or frozen: only their own machines suffer."""
+"""Workload clusters that are missing, refused, cut off or frozen: only their own machines suffer."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""DESIGN 1.8: every write says which object, or which version of one, it is meant for."""
+"""Every write names the object, or the version of it, that it is meant for."""
 
 from typing import Any
 

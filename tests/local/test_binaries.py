@@ -63,7 +63,7 @@ def test_incomplete_assets_of_the_user_are_named_once_and_left_alone(go, progres
     assets = ensure(progress, go.environ(KUBEBUILDER_ASSETS=str(tmp_path / "mine")))
 
     assert assets == Assets.under(go.cache / key())
-    assert said.getvalue().count("lacks capi-core, kwok, kwok-stages: not used") == 1
+    assert said.getvalue().count("lacks capi-core, kwok, kwok-stages: using 5spot's own build instead") == 1
 
 
 def test_a_build_leaves_programs_and_data_under_our_names_and_nothing_else(go, progress):
@@ -86,7 +86,7 @@ def test_the_second_time_comes_from_the_cache_in_silence(go, progress):
     assert later.getvalue() == ""
 
 
-def test_a_damaged_cache_entry_is_built_anew(go, progress):
+def test_a_damaged_cache_entry_is_built_again(go, progress):
     ensure(progress, go.environ()).kube_apiserver.unlink()
 
     assert ensure(progress, go.environ()).missing() == []

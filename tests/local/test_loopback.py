@@ -34,14 +34,14 @@ def test_the_library_that_opens_the_port_is_built_with_our_change_and_stays_as_i
 
 def test_a_library_that_opens_its_port_otherwise_is_not_built_unchanged(go: FakeGo) -> None:
     (go.root / "modules" / loopback.MODULE / loopback.FILE).write_text("package webhook")
-    with pytest.raises(LocalError, match="opens its port in another way than we know"):
+    with pytest.raises(LocalError, match="opens its port in a new way"):
         binaries.ensure(Progress(io.StringIO()), go.environ())
     assert go.builds() == 0
 
 
 def test_every_port_of_the_whole_control_plane_is_on_loopback(plane: ControlPlane, assets: Assets) -> None:
     if assets.etcd.parent.name != binaries.key():
-        pytest.skip("programs of somebody else's making listen where they like")
+        pytest.skip("these programs were not built by us and may listen on other addresses")
     ports = {server.name: list(listening(server.pid)) for server in plane.servers if server.pid}
 
     assert {"management-apiserver", "management-capi", "workload-apiserver", "workload-kwok"} <= {

@@ -19,10 +19,10 @@ from tests.local.ended import ended
 OWNER = """
 import signal
 from local.binaries import ensure
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from local.processes import Keeper
 from local.progress import Progress
-with Keeper() as keeper, Cluster("doomed", ensure(Progress()), keeper) as cluster:
+with Keeper() as keeper, LocalCluster("doomed", ensure(Progress()), keeper) as cluster:
     print(keeper.directory, keeper.group, *(server.pid for server in cluster.servers), flush=True)
     signal.pause()
 """
@@ -74,7 +74,7 @@ def test_closing_removes_the_directory_and_the_files_that_go_along(tmp_path: Pat
     assert not along.exists()
 
 
-def test_files_elsewhere_go_along_but_for_one_that_somebody_has_written_to(tmp_path: Path) -> None:
+def test_files_elsewhere_are_removed_too_except_one_that_was_changed_since(tmp_path: Path) -> None:
     files = {tmp_path / name: f"for {name}" for name in ("gone-already", "changed", "untouched")}
     with Keeper() as made:
         made.takes_back(files)

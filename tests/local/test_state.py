@@ -16,7 +16,7 @@ import signal, sys
 from pathlib import Path
 from local import state
 with state.register(Path(sys.argv[1])) as registration:
-    registration.record(state.State(owner=4711, started="noon"))
+    registration.record(state.LocalState(owner=4711, started="noon"))
     print("registered", flush=True)
     signal.pause()
 """

@@ -1,4 +1,4 @@
-"""What `5spot local up` refuses, and what with `--detach` it tells the process that is to hold the control plane."""
+"""What `5spot local up` refuses, and what with `--detach` it passes on to the process that holds the control plane."""
 
 import json
 import os
@@ -77,11 +77,11 @@ def test_a_folder_that_may_not_be_written_is_said_beforehand(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(("code", "said"), [(0, "stopped before it was ready"), (3, "ended with code 3")])
-def test_an_owner_that_ends_without_a_word_is_told_of(code: int, said: str) -> None:
+def test_an_owner_that_ends_without_output_is_reported(code: int, said: str) -> None:
     with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"], stdout=subprocess.PIPE) as owner:
         assert said in hear(owner)["error"]
 
 
-def test_errors_that_nobody_expected_reach_whoever_waits_as_sentences() -> None:
+def test_unexpected_errors_reach_the_waiting_process_as_sentences() -> None:
     said = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, check=False).stdout
     assert json.loads(said) == {"error": "one; No space left on device"}

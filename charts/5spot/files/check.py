@@ -46,7 +46,7 @@ def metrics(host: str, port: int) -> Counter[str]:
 
 
 def verdict(url: str) -> bool:
-    """Whether an object that is wrong is refused; the certificate is looked at by API servers, not here."""
+    """Whether the webhook refuses an invalid object; API servers verify its certificate, this check does not."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     headers = {"Content-Type": "application/json"}
@@ -71,7 +71,7 @@ def complaint() -> str | None:
 
 
 def main() -> int:
-    """Tries until all is well or patience is at its end."""
+    """Checks until nothing is wrong or the time is up."""
     until = time.monotonic() + PATIENCE
     while (wrong := complaint()) and time.monotonic() < until:
         time.sleep(1)

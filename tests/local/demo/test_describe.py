@@ -49,5 +49,5 @@ def test_a_pod_that_is_being_deleted_is_leaving() -> None:
 def test_events_about_other_things_are_nothing() -> None:
     event = {"regarding": {"kind": "Machine", "name": "x"}, "reason": "Created"}
     assert describe.event(event) == {}
-    told = describe.event({**event, "regarding": {"kind": "ScheduledMachine", "name": "x"}, "note": "Done."})
-    assert told == {"about": "x", "reason": "Created", "note": "Done.", "type": "Normal"}
+    shown = describe.event({**event, "regarding": {"kind": "ScheduledMachine", "name": "x"}, "note": "Done."})
+    assert shown == {"about": "x", "reason": "Created", "note": "Done.", "type": "Normal"}

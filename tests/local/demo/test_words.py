@@ -8,11 +8,11 @@ from tests.local.demo.telling import Telling, at, day_of
 
 
 def lines(telling: Telling) -> list[str]:
-    told, latest = [], dict[tuple[Kind, str], Sighting]()
+    lines, latest = [], dict[tuple[Kind, str], Sighting]()
     for seen in telling.chronicle.sightings:
-        told.append(words.change(seen, latest.get((seen.kind, seen.name))))
+        lines.append(words.change(seen, latest.get((seen.kind, seen.name))))
         latest[seen.kind, seen.name] = seen
-    return [line for line in told if line]
+    return [line for line in lines if line]
 
 
 def test_a_machines_life_is_told_by_its_phases_and_not_by_every_message() -> None:

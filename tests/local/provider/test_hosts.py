@@ -1,4 +1,4 @@
-"""Hosts: one address is one host, whoever names it."""
+"""Hosts: one address is one host, whichever object names it."""
 
 from typing import Any
 

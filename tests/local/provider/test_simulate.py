@@ -42,7 +42,7 @@ def test_a_delay_counts_from_the_creation_of_the_object() -> None:
         (["NeverReady"], "spec.simulate must be an object"),
     ],
 )
-def test_what_nobody_understands_is_an_invalid_configuration(simulate: Any, complaint: str) -> None:
+def test_an_unknown_value_is_an_invalid_configuration(simulate: Any, complaint: str) -> None:
     simulation = of(simulate)
     assert simulation.failure is SimulatedFailure.INVALID_CONFIGURATION
     assert complaint in simulation.complaint

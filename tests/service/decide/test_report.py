@@ -62,7 +62,7 @@ def failing(kind: type, seen, of=None, now=MORNING, **fields) -> Outcome:
     return Outcome(plan.actions[:index], Failure(plan.actions[index], "Forbidden", "no"), **fields)
 
 
-# The fields of the seeds
+# What the status remembers of a machine
 
 
 @pytest.mark.parametrize("now", [MORNING, EVENING])
