@@ -14,9 +14,10 @@ from crds.text import one_line_of_bytes
 from service import metrics
 from service.act.backlog import Backlog
 from service.decide.plan import Event
+from service.decide.reasons import Reason
 from service.decide.world import Identity
 from service.kube.client import Client
-from service.kube.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden, KubeError, NotFound, Rejected
+from service.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Rejected
 from service.kube.resource import EVENTS
 
 NOTE_MAX = 1024
@@ -157,7 +158,7 @@ class EventRecorder:
         metrics.NAMESPACES_TERMINATING.inc()
         log.warning("namespace is being deleted, its machines are not drained in time", namespace=namespace)
         message = f"Namespace {namespace} is being deleted. {_ALL_AT_ONCE}"
-        self._record(_Regarding("v1", "Namespace", namespace), Event(NAMESPACE_TERMINATING, message, warning=True))
+        self._record(_Regarding("v1", "Namespace", namespace), Event(Reason.NAMESPACE_TERMINATING, message))
 
     def _body(self, pending: _Pending) -> dict[str, object]:
         regarding, notice = pending.regarding, pending.notice
@@ -170,7 +171,7 @@ class EventRecorder:
             "reportingInstance": self._instance,
             "action": notice.reason,
             "reason": notice.reason,
-            "type": "Warning" if notice.warning else "Normal",
+            "type": notice.severity,
             "note": one_line_of_bytes(notice.message, NOTE_MAX),
             "regarding": regarding.to_json(),
         }

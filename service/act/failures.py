@@ -5,8 +5,8 @@ from typing import Final
 
 from service.decide.outcome import Failure
 from service.decide.plan import Action, Create
+from service.decide.reasons import Reason
 from service.kube.errors import (
-    NAMESPACE_TERMINATING,
     AlreadyExists,
     Denied,
     Forbidden,
@@ -32,25 +32,25 @@ def failure_from(action: Action, error: KubeError) -> Failure:
 
 
 _ON_CREATION: Final = {
-    AlreadyExists: "ForeignObject",
-    NotFound: "ProviderNotFound",
-    Invalid: "ProviderRejected",
-    Denied: "ProviderRejected",
-    QuotaExceeded: "QuotaExceeded",
+    AlreadyExists: Reason.FOREIGN_OBJECT,
+    NotFound: Reason.PROVIDER_NOT_FOUND,
+    Invalid: Reason.PROVIDER_REJECTED,
+    Denied: Reason.PROVIDER_REJECTED,
+    QuotaExceeded: Reason.QUOTA_EXCEEDED,
 }
 _ALWAYS: Final = {
-    WorkloadUnreachable: "WorkloadClusterUnreachable",
-    Forbidden: "Forbidden",
-    Rejected: "Rejected",
-    Unauthorized: "Unauthorized",
-    KubeError: "APIUnavailable",
+    WorkloadUnreachable: Reason.WORKLOAD_CLUSTER_UNREACHABLE,
+    Forbidden: Reason.FORBIDDEN,
+    Rejected: Reason.REJECTED,
+    Unauthorized: Reason.UNAUTHORIZED,
+    KubeError: Reason.API_UNAVAILABLE,
 }
 """The first class that fits names the reason."""
 
 
-def _reason(action: Action, error: KubeError) -> str:
+def _reason(action: Action, error: KubeError) -> Reason:
     if error.namespace_terminating:
-        return NAMESPACE_TERMINATING
+        return Reason.NAMESPACE_TERMINATING
     known = {**_ON_CREATION, **_ALWAYS} if isinstance(action, Create) else _ALWAYS
     return next(reason for kind, reason in known.items() if isinstance(error, kind))
 

@@ -20,6 +20,7 @@ from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Delete, Event, Plan, ReleaseFinalizer
 from service.decide.precedence import precedence
+from service.decide.reasons import Reason
 from service.decide.report import premature, report, stuck
 from service.decide.situation import Situation
 from service.decide.visibility import doubt
@@ -120,12 +121,12 @@ class Reconciler:
         try:
             return await self._observer.observe(subject)
         except Rejected as error:
-            failure = Problem(reason=type(error).__name__, message=error.message)
+            failure = Problem(reason=Reason.for_error(type(error)), message=error.message)
             after = stuck(subject.status, failure, subject.me.generation, self._clock.now())
             changes = status_changes(subject.status, after)
             if changes:
                 await self._observer.write_status(subject, changes)
-                self._events.record(subject.me, Event(failure.reason, failure.message, warning=True))
+                self._events.record(subject.me, Event(failure.reason, failure.message))
             raise
 
     async def _report(self, subject: Subject, world: World, plan: Plan, outcome: Outcome, now: datetime) -> None:

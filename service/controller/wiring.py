@@ -22,8 +22,8 @@ from service.act.perform import Performer
 from service.app import Component, Shared
 from service.controller.availability import Availability
 from service.controller.reconciler import Reconciler, TroubleError
-from service.decide import readiness
 from service.decide.precedence import precedence_of
+from service.decide.reasons import Reason
 from service.kube.decode import Object
 from service.kube.discovery import BELIEVE_SECONDS, Discovery
 from service.kube.errors import KubeError
@@ -230,7 +230,7 @@ class Controller:
             metrics.OBJECTS.labels(phase).set_function(partial(self.watches.scheduled.count_by, "phase", phase))
         counted = partial(self.watches.scheduled.count_by, "ready")
         metrics.OBJECTS_READY.set_function(partial(counted, READY))
-        metrics.OBJECTS_NOT_READY_IN_TIME.set_function(partial(counted, readiness.REASON))
+        metrics.OBJECTS_NOT_READY_IN_TIME.set_function(partial(counted, Reason.NOT_READY_IN_TIME))
 
     def _scheduled_changed(self, change: Change) -> None:
         gone = change.type is EventType.DELETED

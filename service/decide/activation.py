@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
@@ -12,14 +11,13 @@ from service.decide.openings import noting
 from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan, RecordShutdown
 from service.decide.readiness import in_time
+from service.decide.reasons import AnyReason, Reason
 from service.decide.removal import plan_of, remove, uncordon
 from service.decide.replacement import held_back, replacement
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, noted_taints, owned_taints, plan_taints, write_note
 from service.decide.visibility import doubt, incomplete, lasting
 from service.decide.world import Node, Problem, Role, Taint, World
-
-WAITING: Final = "WaitingForPreviousMachine"
 
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
@@ -40,12 +38,14 @@ def _leaving(s: Situation) -> Plan | None:
     message = f"The window is open, but {listed} of the previous machine is still leaving."
     machine = s.world.our_machine
     if machine is None:
-        return Plan(Phase.PENDING, WAITING, message, shutdown=s.shutdown_started)
+        return Plan(Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, shutdown=s.shutdown_started)
     if not machine.leaving:
         message = f"{listed} is being deleted, though Machine {machine.child.name} is not; waiting until it is gone."
-        return Plan(Phase.PENDING, WAITING, message, actions=uncordon(s.world))  # it stays: no shutdown goes on
+        return Plan(
+            Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, actions=uncordon(s.world)
+        )  # it stays: no shutdown goes on
     removal = remove(s, at_once=False, why="the previous Machine is leaving")
-    return replace(plan_of(Phase.PENDING, removal), reason=WAITING, message=message)
+    return replace(plan_of(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE, message=message)
 
 
 def _foreign(s: Situation) -> Plan | None:
@@ -68,7 +68,7 @@ def in_the_way(world: World) -> Problem | None:
             f"{listed} exists and is not owned by this ScheduledMachine, though it carries its label. If it was "
             f"restored from a backup, run `5spot adopt {world.me.name} -n {world.me.namespace}`; else delete it."
         )
-    return Problem("ForeignObject", message)
+    return Problem(Reason.FOREIGN_OBJECT, message)
 
 
 def _rival(s: Situation) -> Plan | None:
@@ -78,7 +78,7 @@ def _rival(s: Situation) -> Plan | None:
         f"Machine {s.world.rival} was made for this ScheduledMachine by another operator; a second one would claim the "
         "same host. Let that operator remove it, or delete it."
     )
-    return Plan(Phase.ERROR, "ForeignObject", message, problem=True)
+    return Plan(Phase.ERROR, Reason.FOREIGN_OBJECT, message, problem=True)
 
 
 def _no_capi(s: Situation) -> Plan | None:
@@ -87,7 +87,7 @@ def _no_capi(s: Situation) -> Plan | None:
     message = "Cluster API is not installed in this cluster; the machine is created as soon as it is."
     if s.world.machine_unseen:
         message = "Cluster API is not served here, so the Machine cannot be seen; nothing is changed until it is."
-    return Plan(Phase.PENDING, "CAPINotInstalled", message, problem=True)
+    return Plan(Phase.PENDING, Reason.CAPI_NOT_INSTALLED, message, problem=True)
 
 
 def _previous(s: Situation) -> Plan | None:
@@ -96,9 +96,11 @@ def _previous(s: Situation) -> Plan | None:
         return None
     if s.world.children:
         removal = remove(s, at_once=False, why="left over from the previous Machine")
-        return replace(plan_of(Phase.PENDING, removal), reason=WAITING)
+        return replace(plan_of(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE)
     # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
-    return Plan(Phase.PENDING, "MachineGone", "The Machine is gone; making a new one.", requeue_after=timedelta(0))
+    return Plan(
+        Phase.PENDING, Reason.MACHINE_GONE, "The Machine is gone; making a new one.", requeue_after=timedelta(0)
+    )
 
 
 def _outdated(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
@@ -110,7 +112,10 @@ def _outdated(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
     deletes = tuple(Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in old)
     listed = ", ".join(f"{child.kind} {child.name}" for child in old)
     return Plan(
-        Phase.PENDING, WAITING, f"{listed} was made from specs that were edited since; making it anew.", deletes
+        Phase.PENDING,
+        Reason.WAITING_FOR_PREVIOUS_MACHINE,
+        f"{listed} was made from specs that were edited since; making it anew.",
+        deletes,
     )
 
 
@@ -119,7 +124,7 @@ def _host_conflict(s: Situation) -> Plan | None:
     if other is None or s.world.our_machine is not None:
         return None
     message = f"The host is taken by {other_name(s.world)}; nothing is created while both want it."
-    return Plan(Phase.PENDING, "HostConflict", message, problem=True)
+    return Plan(Phase.PENDING, Reason.HOST_CONFLICT, message, problem=True)
 
 
 def other_name(world: World) -> str:
@@ -172,7 +177,7 @@ def _creations(s: Situation, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
     return tuple(create for create in wanted if create.role is not Role.INFRASTRUCTURE)
 
 
-def _progress(world: World) -> tuple[str, str]:
+def _progress(world: World) -> tuple[AnyReason, str]:
     """Reason and message of a machine that is on its way or there."""
     machine, wrong, workload = world.our_machine, contradiction(world), world.workload
     if wrong:
@@ -182,21 +187,21 @@ def _progress(world: World) -> tuple[str, str]:
     named = machine.node_name if machine else None
     if workload is not None and not workload.reachable:
         what = f"Node {named}" if named else "The host's Node"
-        return "WorkloadClusterUnreachable", f"{what} cannot be seen: {workload.message}"
+        return Reason.WORKLOAD_CLUSTER_UNREACHABLE, f"{what} cannot be seen: {workload.message}"
     if named:
         known = world.status.node_ref is not None and world.status.node_ref.uid is not None
         gone = f"Node {named} is not in the workload cluster any more."
-        return "WaitingForNode", gone if known and workload else f"Node {named} has not been seen yet."
+        return Reason.WAITING_FOR_NODE, gone if known and workload else f"Node {named} has not been seen yet."
     waiting = f" ({machine.waiting_for})" if machine and machine.waiting_for else ""
-    return "MachineProvisioning", f"The machine is being provisioned{waiting}."
+    return Reason.MACHINE_PROVISIONING, f"The machine is being provisioned{waiting}."
 
 
-def _node_progress(node: Node) -> tuple[str, str]:
+def _node_progress(node: Node) -> tuple[AnyReason, str]:
     if not node.provider_id:
-        return "WaitingForNode", f"Node {node.name} does not say yet which host it is: it has no providerID."
+        return Reason.WAITING_FOR_NODE, f"Node {node.name} does not say yet which host it is: it has no providerID."
     if not node.ready:
-        return "NodeNotReady", f"Node {node.name} is not ready."
-    return "MachineRunning", f"Machine is running as Node {node.name}."
+        return Reason.NODE_NOT_READY, f"Node {node.name} is not ready."
+    return Reason.MACHINE_RUNNING, f"Machine is running as Node {node.name}."
 
 
 def plan_of_taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:

@@ -9,25 +9,33 @@ from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
 from service.decide.activation import in_the_way, other_name, plan_of_taints
+from service.decide.condition_types import ConditionType
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
-from service.decide.reclaim import REASON, disabled_because_of, told
+from service.decide.reasons import AnyReason, Reason, read_reason
+from service.decide.reclaim import disabled_because_of, told
 from service.decide.situation import Situation, without_cluster
-from service.decide.taints import TaintReason
 from service.decide.visibility import lasting
 
 INVALID_REFERENCES: Final = frozenset(
-    {"ClusterNotFound", "ClusterDeleting", "ForeignObject", "InvalidSpec", "ProviderNotFound", "ProviderRejected"}
+    {
+        Reason.CLUSTER_NOT_FOUND,
+        Reason.CLUSTER_DELETING,
+        Reason.FOREIGN_OBJECT,
+        Reason.INVALID_SPEC,
+        Reason.PROVIDER_NOT_FOUND,
+        Reason.PROVIDER_REJECTED,
+    }
 )
 
 
 class ConditionDraft(NamedTuple):
     """A condition without its bookkeeping."""
 
-    type: str
+    type: ConditionType
     status: ConditionStatus
-    reason: str
+    reason: AnyReason
     message: str
 
 
@@ -39,12 +47,12 @@ class Account(NamedTuple):
     outcome: Outcome
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> AnyReason:
         """Why things are as they are: the trouble if there is any, a slow provider, else the plan's reason."""
         if self.outcome.trouble is not None:
             return self.outcome.trouble.reason
         if self.outcome.awaits is not None and self.outcome.awaits.slow:
-            return "WaitingForProvider"
+            return Reason.WAITING_FOR_PROVIDER
         return self.plan.reason
 
     @property
@@ -82,22 +90,40 @@ def _ready(a: Account) -> ConditionDraft:
     serves = node is not None and node.ready and node_is_ours(a.s.world) and seen
     # The phase alone does not tell: while everything is paused it stays, whatever becomes of the Machine.
     running = a.plan.phase is Phase.ACTIVE and machine_phase(a.s.world) is MachinePhase.RUNNING
-    return ConditionDraft("Ready", _yes(running and serves and a.outcome.trouble is None), a.reason, a.message)
+    return ConditionDraft(
+        ConditionType.READY, _yes(running and serves and a.outcome.trouble is None), a.reason, a.message
+    )
 
 
 def _scheduled(a: Account) -> ConditionDraft:
     intent = a.s.intent
     if intent.schedule is None:
-        return ConditionDraft("Scheduled", "Unknown", "InvalidSchedule", "The schedule cannot be read.")
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "Unknown", Reason.INVALID_SCHEDULE, "The schedule cannot be read."
+        )
     described = intent.schedule.describe()
     cause = disabled_because_of(a.s.world)
     if not intent.enabled and cause:
-        return ConditionDraft("Scheduled", "False", REASON, told(cause, a.s.world.me))
+        return ConditionDraft(ConditionType.SCHEDULED, "False", Reason.EMERGENCY_RECLAIM, told(cause, a.s.world.me))
     if not intent.enabled:
-        return ConditionDraft("Scheduled", "False", "ScheduleDisabled", f"The schedule ({described}) is disabled.")
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "False", Reason.SCHEDULE_DISABLED, f"The schedule ({described}) is disabled."
+        )
     if a.s.open:
-        return ConditionDraft("Scheduled", "True", "ScheduleActive", f"Current time is within schedule: {described}")
-    return ConditionDraft("Scheduled", "False", "OutsideSchedule", f"Current time is outside schedule: {described}")
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "True", Reason.SCHEDULE_ACTIVE, f"Current time is within schedule: {described}"
+        )
+    return ConditionDraft(
+        ConditionType.SCHEDULED, "False", Reason.OUTSIDE_SCHEDULE, f"Current time is outside schedule: {described}"
+    )
+
+
+_BY_PHASE: Final = {
+    MachinePhase.PROVISIONING: Reason.MACHINE_PROVISIONING,
+    MachinePhase.PROVISIONED: Reason.MACHINE_PROVISIONED,
+    MachinePhase.DELETING: Reason.MACHINE_DELETING,
+    MachinePhase.FAILED: Reason.MACHINE_FAILED,
+}
 
 
 def _machine_ready(a: Account) -> ConditionDraft:
@@ -105,35 +131,41 @@ def _machine_ready(a: Account) -> ConditionDraft:
     phase = machine_phase(world)
     wrong = contradiction(world) or machine_failure(world)
     if wrong:
-        return ConditionDraft("MachineReady", "False", wrong.reason, wrong.message or wrong.reason)
+        return ConditionDraft(ConditionType.MACHINE_READY, "False", wrong.reason, wrong.message or wrong.reason)
     if world.machine_unseen:
         unseen = "Cluster API is not served here, so the Machine cannot be seen."
-        return ConditionDraft("MachineReady", "Unknown", "CAPINotInstalled", unseen)
+        return ConditionDraft(ConditionType.MACHINE_READY, "Unknown", Reason.CAPI_NOT_INSTALLED, unseen)
     if phase is None:
-        return ConditionDraft("MachineReady", "False", "NoMachine", "There is no Machine at present.")
+        return ConditionDraft(
+            ConditionType.MACHINE_READY, "False", Reason.NO_MACHINE, "There is no Machine at present."
+        )
     if phase is not MachinePhase.RUNNING:
-        return ConditionDraft("MachineReady", "False", f"Machine{phase}", f"The CAPI Machine is {phase}.")
-    return ConditionDraft("MachineReady", "True", "MachineReady", "CAPI Machine is in Running state")
+        return ConditionDraft(ConditionType.MACHINE_READY, "False", _BY_PHASE[phase], f"The CAPI Machine is {phase}.")
+    return ConditionDraft(ConditionType.MACHINE_READY, "True", Reason.MACHINE_READY, "CAPI Machine is in Running state")
 
 
 def _references_valid(a: Account) -> ConditionDraft:
-    known = next((one for one in a.s.world.status.conditions if one.type == "ReferencesValid"), None)
+    known = _known(a, ConditionType.REFERENCES_VALID)
     if a.s.world.paused and known is not None:
-        return ConditionDraft(
-            "ReferencesValid", known.status, known.reason, known.message
-        )  # nothing was tried, so nothing is new
+        return known  # nothing was tried, so nothing is new
     if a.reason in INVALID_REFERENCES:
-        return ConditionDraft("ReferencesValid", "False", a.reason, a.message)
+        return ConditionDraft(ConditionType.REFERENCES_VALID, "False", a.reason, a.message)
     if a.s.intent.spec is None:
         return ConditionDraft(
-            "ReferencesValid", "False", "InvalidSpec", f"The spec is invalid: {'; '.join(a.s.intent.problems)}"
+            ConditionType.REFERENCES_VALID,
+            "False",
+            Reason.INVALID_SPEC,
+            f"The spec is invalid: {'; '.join(a.s.intent.problems)}",
         )
     # Rules that come first, such as a disabled schedule, need no Cluster: what is wrong with it is wrong all the same.
     broken = without_cluster(a.s) or in_the_way(a.s.world)
     if broken:
-        return ConditionDraft("ReferencesValid", "False", broken.reason, broken.message)
+        return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
     return ConditionDraft(
-        "ReferencesValid", "True", "ReferencesValid", "Cluster, bootstrap and infrastructure are valid."
+        ConditionType.REFERENCES_VALID,
+        "True",
+        Reason.REFERENCES_VALID,
+        "Cluster, bootstrap and infrastructure are valid.",
     )
 
 
@@ -145,10 +177,12 @@ def _node_tainted(a: Account) -> ConditionDraft | None:
         return None
     if world.node is None or not node_is_ours(world):
         unseen = "cannot be seen at present" if world.status.node_ref else "has not been seen yet"
-        return ConditionDraft("NodeTainted", "Unknown", TaintReason.NO_NODE_YET, f"The Node of this machine {unseen}.")
+        return ConditionDraft(
+            ConditionType.NODE_TAINTED, "Unknown", Reason.NO_NODE_YET, f"The Node of this machine {unseen}."
+        )
     if not world.node.ready:
         return ConditionDraft(
-            "NodeTainted", "False", TaintReason.NODE_NOT_READY, f"Node {world.node.name} is not ready."
+            ConditionType.NODE_TAINTED, "False", Reason.NODE_NOT_READY, f"Node {world.node.name} is not ready."
         )
     return _taint_result(a)
 
@@ -156,28 +190,30 @@ def _node_tainted(a: Account) -> ConditionDraft | None:
 def _taint_result(a: Account) -> ConditionDraft | None:
     trouble, spec = a.outcome.trouble, a.s.intent.spec
     if trouble and isinstance(trouble.action, ApplyTaints):
-        return ConditionDraft("NodeTainted", "False", TaintReason.PATCH_FAILED, trouble.message)
+        return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.PATCH_FAILED, trouble.message)
     # Rules that leave taints alone, such as a disabled schedule, plan none: what is on the Node is told all the same.
     found = a.plan.taints or (plan_of_taints(a.s.world, spec) if spec else None)
     unwritten = found is None or (found.changed and not a.outcome.did(ApplyTaints))
-    known = next((_told(c) for c in a.s.world.status.conditions if c.type == "NodeTainted"), None)
-    if unwritten and known and known.reason == TaintReason.PATCH_FAILED:
+    known = _known(a, ConditionType.NODE_TAINTED)
+    if unwritten and known and known.reason == Reason.PATCH_FAILED:
         return known
     if found and found.conflicts:
         listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found.conflicts)
         message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
-        return ConditionDraft("NodeTainted", "False", TaintReason.CONFLICT, message)
+        return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.TAINT_OWNERSHIP_CONFLICT, message)
     if unwritten:
         return None
-    return ConditionDraft("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
+    return ConditionDraft(ConditionType.NODE_TAINTED, "True", Reason.APPLIED, "All declared taints are on the Node.")
 
 
-def _told(condition: Condition) -> ConditionDraft:
-    return ConditionDraft(condition.type, condition.status, condition.reason, condition.message)
+def _known(a: Account, kind: ConditionType) -> ConditionDraft | None:
+    """The condition as the status has it."""
+    found = next((one for one in a.s.world.status.conditions if one.type == kind), None)
+    return ConditionDraft(kind, found.status, read_reason(found.reason), found.message) if found else None
 
 
 def _paused(a: Account) -> ConditionDraft | None:
-    return ConditionDraft("Paused", "True", "Paused", a.plan.message) if a.s.world.paused else None
+    return ConditionDraft(ConditionType.PAUSED, "True", Reason.PAUSED, a.plan.message) if a.s.world.paused else None
 
 
 def _up_to_date(a: Account) -> ConditionDraft | None:
@@ -187,22 +223,32 @@ def _up_to_date(a: Account) -> ConditionDraft | None:
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
         edited = "bootstrapSpec, infrastructureSpec, or machineTemplate's version or failureDomain"
         message = f"{edited} was edited; the edit applies when the next Machine is created."
-        return ConditionDraft("UpToDate", "False", "AppliesAtNextCreation", message)
+        return ConditionDraft(ConditionType.UP_TO_DATE, "False", Reason.APPLIES_AT_NEXT_CREATION, message)
     changes = a.s.world.spec_changes
     if changes is None:
-        return next((_told(c) for c in a.s.world.status.conditions if c.type == "UpToDate"), None)
+        return _known(a, ConditionType.UP_TO_DATE)
     if changes:
         listed = ", ".join(str(change) for change in changes[:10])
         return ConditionDraft(
-            "UpToDate", "False", "ProviderSpecChanged", f"Changed since the operator created it: {listed}."
+            ConditionType.UP_TO_DATE,
+            "False",
+            Reason.PROVIDER_SPEC_CHANGED,
+            f"Changed since the operator created it: {listed}.",
         )
-    return ConditionDraft("UpToDate", "True", "UpToDate", "The Machine was made from the current specs.")
+    return ConditionDraft(
+        ConditionType.UP_TO_DATE, "True", Reason.UP_TO_DATE, "The Machine was made from the current specs."
+    )
 
 
 def _capi_available(a: Account) -> ConditionDraft | None:
     if a.s.world.contract is not None:
         return None
-    return ConditionDraft("CAPIAvailable", "False", "CAPINotInstalled", "Cluster API is not installed in this cluster.")
+    return ConditionDraft(
+        ConditionType.CAPI_AVAILABLE,
+        "False",
+        Reason.CAPI_NOT_INSTALLED,
+        "Cluster API is not installed in this cluster.",
+    )
 
 
 def _workload_reachable(a: Account) -> ConditionDraft | None:
@@ -210,7 +256,7 @@ def _workload_reachable(a: Account) -> ConditionDraft | None:
     if workload is None:
         return None
     message = workload.message or "The workload cluster answers."
-    return ConditionDraft("WorkloadClusterReachable", _yes(workload.reachable), workload.reason, message)
+    return ConditionDraft(ConditionType.WORKLOAD_CLUSTER_REACHABLE, _yes(workload.reachable), workload.reason, message)
 
 
 def _drained(a: Account) -> ConditionDraft | None:
@@ -218,14 +264,16 @@ def _drained(a: Account) -> ConditionDraft | None:
     if a.plan.shutdown is None or a.s.world.our_machine is None:
         return None
     if any(isinstance(action, Delete) and action.undrained for action in a.outcome.done):
-        return ConditionDraft("Drained", "False", "DrainTimedOut", a.message)
+        return ConditionDraft(ConditionType.DRAINED, "False", Reason.DRAIN_TIMED_OUT, a.message)
     state = a.plan.drain
     if state is None:
-        return next((_told(c) for c in a.s.world.status.conditions if c.type == "Drained"), None)
+        return _known(a, ConditionType.DRAINED)
     if state.done:
-        return ConditionDraft("Drained", "True", "NodeDrained", "All pods that had to leave have left the Node.")
-    reason = "DrainBlocked" if a.s.now >= a.s.drain_warning else "Draining"
-    return ConditionDraft("Drained", "False", reason, a.message)
+        return ConditionDraft(
+            ConditionType.DRAINED, "True", Reason.NODE_DRAINED, "All pods that had to leave have left the Node."
+        )
+    reason = Reason.DRAIN_BLOCKED if a.s.now >= a.s.drain_warning else Reason.DRAINING
+    return ConditionDraft(ConditionType.DRAINED, "False", reason, a.message)
 
 
 def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
@@ -235,14 +283,17 @@ def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
         return None
     if agent is None:
         unseen = "The Node of this machine cannot be seen, so nobody can tell whether the agent runs there."
-        return ConditionDraft("ReclaimAgentReady", "Unknown", "NoNodeYet", unseen)
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "Unknown", Reason.NO_NODE_YET, unseen)
     if agent.problem is not None:
-        return ConditionDraft("ReclaimAgentReady", "False", agent.problem.reason, agent.problem.message)
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", agent.problem.reason, agent.problem.message)
     if any(isinstance(action, InstallAgent) for action in a.outcome.left):
         message = "The agent's ConfigMap or the Node's label could not be written; tried again soon."
-        return ConditionDraft("ReclaimAgentReady", "False", "NotEquipped", message)
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", Reason.NOT_EQUIPPED, message)
     return ConditionDraft(
-        "ReclaimAgentReady", "True", "AgentReady", "The agent runs on the Node and knows what to look for."
+        ConditionType.RECLAIM_AGENT_READY,
+        "True",
+        Reason.AGENT_READY,
+        "The agent runs on the Node and knows what to look for.",
     )
 
 
@@ -250,7 +301,10 @@ def _host_conflict(a: Account) -> ConditionDraft | None:
     if a.s.world.host_conflict is None:
         return None
     return ConditionDraft(
-        "HostConflict", "True", "HostConflict", f"The same host is meant for {other_name(a.s.world)}."
+        ConditionType.HOST_CONFLICT,
+        "True",
+        Reason.HOST_CONFLICT,
+        f"The same host is meant for {other_name(a.s.world)}.",
     )
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from crds import names
+from service.decide.reasons import Reason, read_reason
 from service.decide.world import Child, Contract, Machine, Problem
 
 Json = Mapping[str, Any]
@@ -123,7 +124,8 @@ def _failure(contract: Contract, status: Json) -> Problem | None:
     if not reason and not message:
         return None
     # A condition's reason is one word; what a provider says may be anything.
-    word = reason if isinstance(reason, str) and _WORD.fullmatch(reason) else "MachineFailed"
+    fits = isinstance(reason, str) and _WORD.fullmatch(reason)
+    word = read_reason(str(reason)) if fits else Reason.MACHINE_FAILED
     return Problem(reason=word, message=str(message or reason))
 
 

@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from service.decide.drainrules import AWAITED, SKIPPED, Behavior, DrainRules, Treatment, UnknownNamespaceError
+from service.decide.reasons import Reason
 from service.decide.world import Pod, World
 
-PODS_NOT_LISTED: Final = "PodsNotListed"
-"""Why a workload cluster counts as unreachable whose Nodes can be seen: it did not say which pods they have."""
 GONE_AFTER: Final = timedelta(seconds=2)
 """On a Node whose kubelet does not report, a pod counts as gone so long after its grace period."""
 LOST_GRACE_SECONDS: Final = 1
@@ -22,7 +21,7 @@ PODS_NAMED: Final = 3
 
 def pods_unknown(world: World) -> bool:
     """Whether the pods of our Node were asked for in vain, so that nobody can tell whether it is empty."""
-    return world.workload is not None and world.workload.reason == PODS_NOT_LISTED
+    return world.workload is not None and world.workload.reason is Reason.PODS_NOT_LISTED
 
 
 @dataclass(frozen=True, slots=True)

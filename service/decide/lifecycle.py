@@ -13,6 +13,7 @@ from service.decide.activation import activate, boundary
 from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, when
+from service.decide.reasons import Reason
 from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
 from service.decide.removal import ASK_AGAIN, begun, plan_of, remove, uncordon
 from service.decide.situation import Situation, without_cluster
@@ -57,7 +58,7 @@ def paused(s: Situation) -> Plan | None:
     message = f"Paused by {by}; " + ("deletion waits until it is resumed." if deleting else "nothing is changed.")
     return Plan(
         before.phase or Phase.PENDING,
-        "DeletionPaused" if deleting else "Paused",
+        Reason.DELETION_PAUSED if deleting else Reason.PAUSED,
         message,
         problem=deleting,
     )
@@ -69,9 +70,9 @@ def being_deleted(s: Situation) -> Plan | None:
     if since is None:
         return None
     if not s.world.me.finalized:
-        return Plan(Phase.SHUTTING_DOWN, "Released", "Nothing holds this object any more.")
+        return Plan(Phase.SHUTTING_DOWN, Reason.RELEASED, "Nothing holds this object any more.")
     if s.world.all_gone:
-        return Plan(Phase.SHUTTING_DOWN, "Deleted", "Everything is gone.", actions=(ReleaseFinalizer(),))
+        return Plan(Phase.SHUTTING_DOWN, Reason.DELETED, "Everything is gone.", actions=(ReleaseFinalizer(),))
     at_once = s.intent.kill_switch or in_force(s) is not None
     # Counted from the first look, not from the request: we may have been away, or paused, for long.
     removal = begun(s, remove(s, at_once=at_once, why="the ScheduledMachine was deleted"))
@@ -79,7 +80,9 @@ def being_deleted(s: Situation) -> Plan | None:
     release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
     if s.now >= release:
         message = f"Gave up waiting for {_awaited(s.world)}; it is left behind."
-        plan = Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
+        plan = Plan(
+            Phase.SHUTTING_DOWN, Reason.FINALIZER_RELEASED, message, actions=(ReleaseFinalizer(),), problem=True
+        )
         # Should that fail, it is still over: without its beginning all of the waiting would begin anew.
         return replace(plan, shutdown=removal.shutdown)
     plan = plan_of(Phase.SHUTTING_DOWN, removal)
@@ -98,9 +101,9 @@ def kill_switch(s: Situation) -> Plan | None:
         return None
     if s.world.all_gone:
         message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
-        return Plan(Phase.TERMINATED, "KillSwitch", message)
+        return Plan(Phase.TERMINATED, Reason.KILL_SWITCH, message)
     removal = remove(s, at_once=True, why="the kill switch is on")
-    return replace(plan_of(Phase.TERMINATED, removal), reason="Terminating")
+    return replace(plan_of(Phase.TERMINATED, removal), reason=Reason.TERMINATING)
 
 
 def disabled(s: Situation) -> Plan | None:
@@ -114,8 +117,8 @@ def disabled(s: Situation) -> Plan | None:
     finishing = s.world.children and (machine.leaving if machine else s.shutdown_started is not None)
     if finishing:
         removal = remove(s, at_once=False, why="a deletion under way is finished")
-        return replace(plan_of(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
-    return Plan(Phase.DISABLED, "Disabled", message, actions=uncordon(s.world))
+        return replace(plan_of(Phase.DISABLED, removal), reason=Reason.DISABLED, message=f"{message} {removal.message}")
+    return Plan(Phase.DISABLED, Reason.DISABLED, message, actions=uncordon(s.world))
 
 
 def cluster_missing(s: Situation) -> Plan | None:
@@ -145,7 +148,7 @@ def _invalid(s: Situation, message: str) -> Plan:
     stays = machine is not None and not machine.leaving
     return Plan(
         phase=Phase.ERROR,
-        reason="InvalidSpec",
+        reason=Reason.INVALID_SPEC,
         message=message,
         actions=uncordon(s.world) if stays else (),
         problem=True,
@@ -170,7 +173,7 @@ def outside_window(s: Situation) -> Plan:
         return _invalid(s, _problems(s.intent))
     opens = boundary(s)
     waiting = f"Waiting for the next window at {opens:%Y-%m-%d %H:%M} UTC." if opens else "No window is ahead."
-    return Plan(Phase.INACTIVE, "OutsideSchedule", waiting)
+    return Plan(Phase.INACTIVE, Reason.OUTSIDE_SCHEDULE, waiting)
 
 
 RULES: Final[tuple[Rule, ...]] = (

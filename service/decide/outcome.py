@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from service.decide.plan import Action, Plan
+from service.decide.reasons import AnyReason
 from service.decide.world import Pod
 
 BLOCKERS_NAMED = 3
@@ -24,7 +25,7 @@ class Failure:
     """Why an action failed, and whether only a human can help."""
 
     action: Action
-    reason: str
+    reason: AnyReason
     message: str
     retry_after: timedelta | None = None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from crds.status import Phase, Reclaim
 from service.decide.drain import Drain
+from service.decide.reasons import AnyReason, Severity
 from service.decide.taints import TaintPlan
 from service.decide.world import Pod, Role, Taint
 
@@ -185,9 +186,18 @@ Action = (
 class Event:
     """An Event for the user, emitted once per happening."""
 
-    reason: str
+    reason: AnyReason
     message: str
-    warning: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        """Normal or Warning, as the reason says."""
+        return self.reason.severity
+
+    @property
+    def warning(self) -> bool:
+        """Whether it asks the user to act."""
+        return self.severity is Severity.WARNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +205,7 @@ class Plan:
     """The decision for one ScheduledMachine at one instant."""
 
     phase: Phase
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[Action, ...] = ()
     requeue_at: datetime | None = None

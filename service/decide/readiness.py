@@ -11,11 +11,13 @@ from typing import Final
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.values import format_duration
 from service.decide.plan import Create, Plan, when
+from service.decide.reasons import Reason
 from service.decide.situation import Situation
 from service.decide.world import Machine, Role, World
 
-REASON: Final = "NotReadyInTime"
-ON_ITS_WAY: Final = frozenset({"MachineProvisioning", "WaitingForNode", "NodeNotReady", "WorkloadClusterUnreachable"})
+ON_ITS_WAY: Final = frozenset(
+    {Reason.MACHINE_PROVISIONING, Reason.WAITING_FOR_NODE, Reason.NODE_NOT_READY, Reason.WORKLOAD_CLUSTER_UNREACHABLE}
+)
 """What a machine is reported as until its Node is Ready."""
 
 
@@ -28,7 +30,7 @@ def in_time(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
         return replace(plan, requeue_at=when(plan.requeue_at, due))
     machine, timeout = s.world.our_machine, format_duration(spec.provisioning_timeout)
     message = f"The machine is not Ready {timeout} after its creation. {plan.message}{_in_other_words(machine, plan)}"
-    return replace(plan, reason=REASON, message=message, problem=True)
+    return replace(plan, reason=Reason.NOT_READY_IN_TIME, message=message, problem=True)
 
 
 def is_new(world: World) -> bool:

@@ -22,12 +22,12 @@ from service.decide.plan import (
     Plan,
     RecordReclaim,
 )
+from service.decide.reasons import Reason
 from service.decide.reclaim_agent import equipment, strip
 from service.decide.removal import remove
 from service.decide.situation import Situation
 from service.decide.world import Identity, Node, World
 
-REASON: Final = "EmergencyReclaim"
 REASON_MAX: Final = 512
 """Longer explanations than the agent's own are not worth repeating everywhere."""
 REVERT_WATCH: Final = timedelta(minutes=15)
@@ -54,11 +54,11 @@ def reclaim(s: Situation) -> Plan | None:
     message = f"Node {asked.node} was asked back{_because(asked.reason)}."
     if s.world.status.reclaim is None:
         record = (RecordReclaim(reclaim=asked),)
-        plan = Plan(Phase.EMERGENCY_REMOVE, REASON, message, record, requeue_after=timedelta(0))
+        plan = Plan(Phase.EMERGENCY_REMOVE, Reason.EMERGENCY_RECLAIM, message, record, requeue_after=timedelta(0))
         return replace(plan, shutdown=s.shutdown_started)
     if _over(s):
         over = told(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
-        return Plan(Phase.DISABLED, REASON, over, requeue_after=timedelta(0), reclaimed=True)
+        return Plan(Phase.DISABLED, Reason.EMERGENCY_RECLAIM, over, requeue_after=timedelta(0), reclaimed=True)
     return _eject(s, message)
 
 
@@ -139,7 +139,7 @@ def _eject(s: Situation, message: str) -> Plan:
     last = "Everything is gone; the request is being taken off the Node." if hand_back and s.world.all_gone else None
     return Plan(
         phase=Phase.EMERGENCY_REMOVE,
-        reason=REASON,
+        reason=Reason.EMERGENCY_RECLAIM,
         message=f"{message} {last or removal.message}",
         actions=(*_force_drain(s.world), *removal.actions, *disable, *hand_back),
         requeue_after=timedelta(0) if disable else removal.requeue_after,

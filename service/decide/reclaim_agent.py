@@ -3,18 +3,11 @@
 The label is set first and taken off last, so a Node without it has no ConfigMap of ours.
 """
 
-from typing import Final
-
 from crds import names
 from service.decide.intent import Intent
 from service.decide.phases import node_is_ours
 from service.decide.plan import Action, InstallAgent, RemoveAgent
 from service.decide.world import Node, World
-
-NAMESPACE_MISSING: Final = "AgentNamespaceMissing"
-DAEMON_SET_MISSING: Final = "AgentDaemonSetMissing"
-NOT_INSTALLED: Final = (NAMESPACE_MISSING, DAEMON_SET_MISSING)
-"""Reasons of ReclaimAgentReady that somebody must do something about."""
 
 
 def equipment(intent: Intent, world: World) -> tuple[Action, ...]:

@@ -14,6 +14,7 @@ from service.decide import contracts
 from service.decide.drain import LOST_GRACE_SECONDS, Drain, drain_of, gone_at, progress
 from service.decide.phases import node_is_ours
 from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, when
+from service.decide.reasons import AnyReason, Reason
 from service.decide.situation import Situation
 from service.decide.visibility import doubt
 from service.decide.world import Machine, Node, World
@@ -27,7 +28,7 @@ _UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the
 class Removal:
     """The next steps of a removal; `reason` and `message` say where it stands."""
 
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[Action, ...] = ()
     requeue_at: datetime | None = None
@@ -82,7 +83,7 @@ def _clear_up(s: Situation, why: str) -> Removal:
     if s.world.machine_unseen:
         unseen = doubt(s.world) or _UNSEEN
         # Taking away the infrastructure of a Machine that only cannot be seen would rip out a running host.
-        return Removal("CAPINotInstalled", unseen, shutdown=s.shutdown_started)
+        return Removal(Reason.CAPI_NOT_INSTALLED, unseen, shutdown=s.shutdown_started)
     left = s.world.children
     deletes = tuple(
         Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
@@ -90,7 +91,7 @@ def _clear_up(s: Situation, why: str) -> Removal:
     listed = ", ".join(f"{child.kind} {child.name}" for child in left)
     waiting = f"Waiting until {listed} is gone." if listed else "" if s.world.unseen else "Nothing is left."
     return Removal(
-        reason="RemovingObjects",
+        reason=Reason.REMOVING_OBJECTS,
         message=f"{waiting} {doubt(s.world)}".strip(),
         actions=deletes,
         shutdown=s.shutdown_started,
@@ -103,7 +104,7 @@ def _wait_for_capi(s: Situation, machine: Machine, *, at_once: bool) -> Removal:
     patch = _exclude_drain(machine) if hurry else None
     waiting = f"says: {machine.waiting_for}" if machine.waiting_for else "waits for its provider."
     return Removal(
-        reason="DeletingMachine",
+        reason=Reason.DELETING_MACHINE,
         message=f"Machine {machine.child.name} is being deleted; Cluster API {waiting}",
         actions=(patch,) if patch else (),
         requeue_at=None if hurry else s.grace_deadline,
@@ -139,7 +140,7 @@ def _wait_for_workload(s: Situation) -> Removal:
     workload = s.world.workload
     detail = workload.message if workload else "not connected yet"
     return Removal(
-        reason="WorkloadClusterUnreachable",
+        reason=Reason.WORKLOAD_CLUSTER_UNREACHABLE,
         message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_all_the_same(s)}",
         actions=_cordon(s.world),
         requeue_at=s.drain_deadline,
@@ -152,13 +153,13 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
     cordon = _cordon(s.world)
     if s.world.pods is None:
         # Pods are looked at only once the shutdown stands in the status, so right after this plan.
-        return Removal("Draining", f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
+        return Removal(Reason.DRAINING, f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
     state = drain_of(s.world, s.now)
     if state.done:
         deleted = _delete_machine(s, machine, why=why, completed=bool(state.completed))
         return replace(deleted, actions=(*cordon, *deleted.actions), drain=state)
     return Removal(
-        reason="Draining",
+        reason=Reason.DRAINING,
         message=f"Draining Node {node.name}: {progress(state)}. {_all_the_same(s)}",
         actions=(*cordon, *_evict(node, state)),
         requeue_at=when(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
@@ -225,7 +226,7 @@ def _delete_machine(
     child = machine.child
     delete = Delete(role=child.role, name=child.name, uid=child.uid, why=why, undrained=undrained)
     return Removal(
-        reason="DrainTimedOut" if undrained else "DeletingMachine",
+        reason=Reason.DRAIN_TIMED_OUT if undrained else Reason.DELETING_MACHINE,
         message=f"Deleting Machine {child.name}{', although not all pods have left in time' if undrained else ''}.",
         actions=(*((bound,) if bound else ()), delete),
         requeue_at=s.grace_deadline if left > timedelta(0) else None,

@@ -10,6 +10,7 @@ from crds.status import Phase
 from service.decide import manifests
 from service.decide.phases import failure_is_certain, machine_failure
 from service.decide.plan import Action, Delete, Patch, Plan, RecordRemediation, RecordShutdown
+from service.decide.reasons import Reason
 from service.decide.removal import let_capi_remove, plan_of
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.world import Machine
@@ -29,13 +30,13 @@ def replacement(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
     made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
     if failed and made_from != manifests.spec_hash(spec):
         message = f"Replacing the failed Machine ({failed.reason}), as its specs were edited."
-        return _swap(s, machine, "SpecEdited", message)
+        return _swap(s, machine, Reason.SPEC_EDITED, message)
     return None
 
 
 def _remediate(s: Situation, machine: Machine) -> Plan:
     done = s.world.status.remediation
-    plan = _swap(s, machine, "Remediating", "Replacing the Machine: its MachineHealthCheck failed.")
+    plan = _swap(s, machine, Reason.REMEDIATING, "Replacing the Machine: its MachineHealthCheck failed.")
     again = done is not None and done.machine_uid == machine.child.uid
     counted = done.count if done else 0
     record = RecordRemediation(count=counted if again else counted + 1, at=s.now, machine_uid=machine.child.uid)
@@ -78,7 +79,9 @@ def held_back(s: Situation, plan: Plan) -> Plan:
     if due is None:
         return plan
     message = f"The MachineHealthCheck of the Machine failed; the next replacement is due at {due:%H:%M} UTC."
-    return replace(plan, phase=Phase.ERROR, reason="RemediationPaused", message=message, requeue_at=due, problem=True)
+    return replace(
+        plan, phase=Phase.ERROR, reason=Reason.REMEDIATION_PAUSED, message=message, requeue_at=due, problem=True
+    )
 
 
 def pause_after(count: int) -> timedelta:
@@ -86,6 +89,6 @@ def pause_after(count: int) -> timedelta:
     return REMEDIATION_PAUSE * (1 << min(max(count, 1) - 1, REMEDIATION_DOUBLINGS))
 
 
-def _swap(s: Situation, machine: Machine, reason: str, message: str) -> Plan:
+def _swap(s: Situation, machine: Machine, reason: Reason, message: str) -> Plan:
     plan = plan_of(Phase.PENDING, let_capi_remove(s, machine, why=message.rstrip(".")))
     return replace(plan, reason=reason, message=message)

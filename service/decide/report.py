@@ -18,6 +18,7 @@ from crds.status import (
     ScheduledMachineStatus,
 )
 from crds.text import one_line
+from service.decide.condition_types import ConditionType
 from service.decide.conditions import conditions
 from service.decide.hosts import recorded
 from service.decide.outcome import Outcome, explain
@@ -86,12 +87,12 @@ def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
 
 def stuck(before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime) -> ScheduledMachineStatus:
     """The status where nothing could be seen or decided: what is known stays, and it says why there is no more."""
-    others = tuple(condition for condition in before.conditions if condition.type != "Ready")
-    known = next((condition for condition in before.conditions if condition.type == "Ready"), None)
+    others = tuple(condition for condition in before.conditions if condition.type != ConditionType.READY)
+    known = next((condition for condition in before.conditions if condition.type == ConditionType.READY), None)
     flipped = known is None or known.status != "False"
     message = one_line(failure.message, MESSAGE_MAX)
     ready = Condition(
-        type="Ready",
+        type=ConditionType.READY,
         status="False",
         reason=failure.reason,
         message=message,
@@ -144,7 +145,7 @@ def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
     if world.our_machine is None and not world.machine_unseen:
         return None
     known = None if is_new(world) else world.status.first_ready_time
-    ready = next((one for one in found if one.type == "Ready" and one.status == "True"), None)
+    ready = next((one for one in found if one.type == ConditionType.READY and one.status == "True"), None)
     return known or (ready.last_transition_time if ready else None)
 
 

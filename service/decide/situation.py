@@ -6,6 +6,7 @@ from typing import Final
 
 from service.decide.intent import Intent
 from service.decide.openings import made_for
+from service.decide.reasons import Reason
 from service.decide.world import Problem, World
 
 SMALL_STEP_BACK: Final = timedelta(minutes=5)
@@ -61,5 +62,5 @@ def without_cluster(s: Situation) -> Problem | None:
     if s.world.contract is None or name is None or (cluster is not None and not cluster.deleting):
         return None
     if cluster is not None:
-        return Problem("ClusterDeleting", f"Cluster {name} is being deleted.")
-    return Problem("ClusterNotFound", f"Cluster {name} does not exist in this namespace.")
+        return Problem(Reason.CLUSTER_DELETING, f"Cluster {name} is being deleted.")
+    return Problem(Reason.CLUSTER_NOT_FOUND, f"Cluster {name} does not exist in this namespace.")

@@ -6,7 +6,6 @@ We own exactly what we applied before. A taint of the same identity that is not 
 import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,16 +14,6 @@ from crds import names
 from crds.scheduledmachine import NodeTaint
 from crds.status import ScheduledMachineStatus
 from service.decide.world import Node, Taint
-
-
-class TaintReason(StrEnum):
-    """Reasons of the condition NodeTainted."""
-
-    NO_NODE_YET = "NoNodeYet"
-    NODE_NOT_READY = "NodeNotReady"
-    PATCH_FAILED = "PatchFailed"
-    CONFLICT = "TaintOwnershipConflict"
-    APPLIED = "Applied"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from crds.status import ScheduledMachineStatus
 from service.decide.drainrules import DrainRules
 from service.decide.drift import SpecChange
+from service.decide.reasons import AnyReason, Reason
 
 
 class Role(StrEnum):
@@ -75,7 +76,7 @@ class Taint:
 class Problem:
     """Why a Machine will not work without help."""
 
-    reason: str
+    reason: AnyReason
     message: str
 
 
@@ -174,7 +175,7 @@ class Reachability:
     """Whether the workload cluster can be spoken to, and if not, why."""
 
     reachable: bool
-    reason: str = "Connected"
+    reason: AnyReason = Reason.REACHABLE
     message: str = ""
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from service.decide.reasons import Reason
 from service.decide.world import Problem, Role, Unseen, World
 from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
 from service.observe.subject import Subject
@@ -36,7 +37,7 @@ def not_seen(world: World, role: Role, error: KubeError) -> World:
     return replace(world, unseen={**world.unseen, role: unseen})
 
 
-def _reason(error: KubeError) -> str:
+def _reason(error: KubeError) -> Reason:
     if isinstance(error, Rejected | Unauthorized):
-        return type(error).__name__
-    return "KindNotServed" if isinstance(error, NotFound) else "APIUnavailable"
+        return Reason.for_error(type(error))
+    return Reason.KIND_NOT_SERVED if isinstance(error, NotFound) else Reason.API_UNAVAILABLE

@@ -14,10 +14,10 @@ from crds import names
 from crds.providers import ProviderPolicy
 from service.clock import Clock
 from service.decide import contracts, reclaim_agent
-from service.decide.drain import PODS_NOT_LISTED
 from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
+from service.decide.reasons import Reason
 from service.decide.reclaim import wants_author
 from service.decide.world import Cluster, HostConflict, Node, Pod, Reachability, Role, World
 from service.kube.client import Client
@@ -39,7 +39,7 @@ from service.workload.clusters import WorkloadCluster as Connection
 from service.workload.clusters import WorkloadClusters, WorkloadUnreachable
 
 Raw = dict[str, Any]
-_NOWHERE: Final = Reachability(reachable=False, reason="NoNode", message="there is no Node to look at")
+_NOWHERE: Final = Reachability(reachable=False, reason=Reason.NO_NODE, message="there is no Node to look at")
 
 
 class Observer:
@@ -342,7 +342,7 @@ class Observer:
 
     def _held(self, subject: Subject) -> Connection:
         if subject.cluster is None:
-            raise WorkloadUnreachable("the spec names no cluster", reason="NoCluster")
+            raise WorkloadUnreachable("the spec names no cluster", reason=Reason.NO_CLUSTER)
         return self._workloads.hold(subject.cluster, subject.key)
 
     async def _with_pods(self, subject: Subject, world: World) -> World:
@@ -356,7 +356,7 @@ class Observer:
         try:
             return await self.drains.look(subject.key, world, self._held(subject), rules)
         except KubeError as error:
-            down = Reachability(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
+            down = Reachability(reachable=False, reason=Reason.PODS_NOT_LISTED, message=error.message)
             # The Node was seen: what needs no pods can be done.
             return replace(world, workload=down, pods_requeue_after=self.drains.listing_pause(subject.key))
 
@@ -392,7 +392,9 @@ def _sight_of(workload: Connection, node: str | None) -> Reachability:
     """Whether a Node can be looked at: not while its cluster is out of reach, nor while what it sent is unreadable."""
     why = workload.nodes.unreadable(Key("", node)) if node else None
     if workload.state.reachable and why:
-        return Reachability(reachable=False, reason="NodeUnreadable", message=f"Node {node} cannot be read: {why}")
+        return Reachability(
+            reachable=False, reason=Reason.NODE_UNREADABLE, message=f"Node {node} cannot be read: {why}"
+        )
     return Reachability(workload.state.reachable, workload.state.reason, workload.state.message)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from crds.names import KUBECONFIG_SECRET_SUFFIX
+from service.decide.reasons import AnyReason, Reason, read_reason
 from service.kube.client import Client
 from service.kube.credentials import KubeconfigRefused, Token
 from service.kube.errors import KubeError, NotFound, Unauthorized, Unavailable, Untrusted, bounded
@@ -55,15 +56,17 @@ class Reachability:
     """Whether a workload cluster can be reached, and if not, why."""
 
     reachable: bool
-    reason: str
+    reason: AnyReason
     message: str
 
 
-CONNECTING = Reachability(reachable=False, reason="Connecting", message="the workload cluster has not answered yet")
-REACHABLE = Reachability(reachable=True, reason="Reachable", message="")
+CONNECTING = Reachability(
+    reachable=False, reason=Reason.CONNECTING, message="the workload cluster has not answered yet"
+)
+REACHABLE = Reachability(reachable=True, reason=Reason.REACHABLE, message="")
 
 BROKEN = Reachability(
-    reachable=False, reason="ConnectionBroken", message="the operator failed to connect; its log says more"
+    reachable=False, reason=Reason.CONNECTION_BROKEN, message="the operator failed to connect; its log says more"
 )
 
 
@@ -190,9 +193,9 @@ class WorkloadCluster:
             # Parsing YAML takes long enough to be noticed by others.
             return await asyncio.to_thread(read_secret, secret, self.key.name)
         except NotFound as error:
-            raise WorkloadUnreachable(f"there is no Secret {name}", reason="KubeconfigNotFound") from error
+            raise WorkloadUnreachable(f"there is no Secret {name}", reason=Reason.KUBECONFIG_NOT_FOUND) from error
         except KubeconfigRefused as error:
-            raise WorkloadUnreachable(f"Secret {name}: {error}", reason="KubeconfigRefused") from error
+            raise WorkloadUnreachable(f"Secret {name}: {error}", reason=Reason.KUBECONFIG_REFUSED) from error
         except Unavailable:
             if self._access is None:
                 raise
@@ -251,7 +254,7 @@ class WorkloadCluster:
             # The watch may take a minute to notice; who calls in the meantime should not wait for time-outs.
             self._doubted.set()
             self._report(
-                Reachability(reachable=False, reason="NoAnswer", message="the workload cluster does not answer")
+                Reachability(reachable=False, reason=Reason.NO_ANSWER, message="the workload cluster does not answer")
             )
 
     async def _resolve_doubts(self) -> None:
@@ -312,14 +315,16 @@ async def _endpoint(access: ClusterAccess) -> Any:
     try:
         return await asyncio.to_thread(access.endpoint)
     except KubeconfigRefused as error:
-        raise WorkloadUnreachable(f"the kubeconfig cannot be used: {error}", reason="KubeconfigRefused") from error
+        raise WorkloadUnreachable(
+            f"the kubeconfig cannot be used: {error}", reason=Reason.KUBECONFIG_REFUSED
+        ) from error
 
 
-def _reason(error: KubeError) -> str:
+def _reason(error: KubeError) -> AnyReason:
     match error:
         case WorkloadUnreachable():
-            return error.reason
+            return read_reason(error.reason)
         case Unavailable():
-            return "NoAnswer"  # an untrusted certificate too: it would tell an open port from a closed one
+            return Reason.NO_ANSWER  # an untrusted certificate too: it would tell an open port from a closed one
         case _:
-            return type(error).__name__
+            return Reason.for_error(type(error))

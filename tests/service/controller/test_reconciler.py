@@ -15,6 +15,7 @@ from service.decide.intent import read_intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.plan import InstallAgent, Plan, ReleaseFinalizer
+from service.decide.reasons import Reason
 from service.decide.world import Role
 from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from service.observe.subject import Subject
@@ -222,10 +223,10 @@ async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_wh
     assert scene.told == ["ScheduleActivated", "ForeignObject"]
 
 
-@pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "Unavailable"])
+@pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "APIUnavailable"])
 async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
     scene = Scene(None)
-    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], reason, "it failed")
+    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], Reason(reason), "it failed")
     scene.outcome = {"done": (), "trouble": trouble}
     with pytest.raises(TroubleError, match="it failed") as raised:
         await scene.reconcile(KEY)
@@ -236,7 +237,7 @@ async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
 async def test_how_long_the_server_asks_to_wait_is_respected():
     scene = Scene(None)
     first = decide(builders.intent(), scene.world, MORNING).actions[0]
-    scene.outcome = {"done": (), "trouble": Failure(first, "Unavailable", "busy", timedelta(seconds=7))}
+    scene.outcome = {"done": (), "trouble": Failure(first, Reason.API_UNAVAILABLE, "busy", timedelta(seconds=7))}
     with pytest.raises(TroubleError) as raised:
         await scene.reconcile(KEY)
     assert raised.value.retry_after == timedelta(seconds=7)

@@ -21,6 +21,7 @@ from service.decide.intent import Intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.plan import Action, Event, Plan
+from service.decide.reasons import Reason
 from service.decide.reclaim import wants_author
 from service.decide.report import report
 from service.decide.situation import Situation
@@ -136,7 +137,7 @@ class Simulation:
                 left.append(action)
                 continue
             if fails:
-                trouble = Failure(action, "Forbidden", "the API server says no")
+                trouble = Failure(action, Reason.FORBIDDEN, "the API server says no")
                 if isinstance(action, actions.ApplyTaints):
                     continue
                 break

@@ -388,9 +388,9 @@ def test_capi_available_is_false_without_capi():
 
 
 def test_workload_cluster_reachable_once_it_is_needed():
-    assert short(told()["WorkloadClusterReachable"]) == ("True", "Connected")
+    assert short(told()["WorkloadClusterReachable"]) == ("True", "Reachable")
     down = told(running_world(workload=DISCONNECTED, node=None))["WorkloadClusterReachable"]
-    assert (short(down), down.message) == (("False", "Unreachable"), "connection refused")
+    assert (short(down), down.message) == (("False", "NoAnswer"), "connection refused")
     assert "WorkloadClusterReachable" not in told(world())
 
 

@@ -286,7 +286,7 @@ def test_what_a_human_must_mend_is_told_by_exactly_one_warning(happening, reason
 
 
 def test_a_workload_cluster_that_cannot_be_reached_is_told_once():
-    assert told_by(running(), lambda sim: setattr(sim, "reachable", False)) == ["Unreachable"]
+    assert told_by(running(), lambda sim: setattr(sim, "reachable", False)) == ["NoAnswer"]
 
 
 def test_a_deletion_that_waits_for_a_pause_is_a_warning():

@@ -8,6 +8,7 @@ from crds.status import Phase, Reclaim
 from service.decide import plan as actions
 from service.decide.lifecycle import RELEASE_AFTER, decide
 from service.decide.outcome import Outcome
+from service.decide.reasons import Reason
 from service.decide.report import premature, report
 from service.decide.situation import Situation
 from service.decide.world import Problem, Role, Unseen
@@ -30,8 +31,8 @@ from tests.service.decide.builders import (
     world,
 )
 
-FORBIDDEN = Unseen(Problem("Forbidden", "may not list remotemachines."))
-AWAY = Unseen(Problem("APIUnavailable", "no answer"), passing=True)
+FORBIDDEN = Unseen(Problem(Reason.FORBIDDEN, "may not list remotemachines."))
+AWAY = Unseen(Problem(Reason.API_UNAVAILABLE, "no answer"), passing=True)
 HIDDEN = {"infrastructure": None, "unseen": {Role.INFRASTRUCTURE: FORBIDDEN}}
 REFS = {f"{role}_ref": reference(role) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
 NEVER_JOINED = machine(node_name=None)
