@@ -18,7 +18,7 @@ from crds import names
 from service.act import reclaim, scheduledmachine
 from service.act.failures import failure_from
 from service.decide import manifests, taints
-from service.decide.outcome import Blocker, Failure, Outcome, Turn
+from service.decide.outcome import Blocker, Failure, Outcome, Throttled
 from service.decide.plan import (
     Action,
     AddFinalizer,
@@ -89,7 +89,7 @@ class Performer:
         progress = Execution(world=world, until=plan.requeue_at, done=[], blockers=[], left=[])
         trouble: Failure | None = None
         interrupted = False
-        awaits: Turn | None = None
+        awaits: Throttled | None = None
         for action in plan.actions:
             try:
                 if isinstance(action, BestEffort):
@@ -100,7 +100,7 @@ class Performer:
                 interrupted = True
                 break
             except NoSlotError as full:
-                awaits = Turn(full.lane.kind, full.slow)
+                awaits = Throttled(full.lane.kind, full.slow)
                 break
             except KubeError as error:
                 trouble = trouble or failure_from(action, error)
@@ -262,8 +262,8 @@ class Performer:
                 assert_never(action)
 
     def _refused(self, subject: Subject, blocker: Blocker) -> Blocker:
-        asked = blocker.again_in.total_seconds() if blocker.again_in else None
-        return replace(blocker, again_in=self._observer.refused(subject, blocker.pod, blocker.reason, asked))
+        asked = blocker.retry_after.total_seconds() if blocker.retry_after else None
+        return replace(blocker, retry_after=self._observer.refused(subject, blocker.pod, blocker.reason, asked))
 
     def _over(self, subject: Subject, progress: Execution) -> bool:
         """Whether somebody edited the ScheduledMachine, or a window opened or a timeout is up, since the plan."""
@@ -358,5 +358,5 @@ async def _evict_one(client: Client, pod: Pod, grace: int | None, silence: list[
         # The budget's own words, where it has any, rather than the request they answer.
         causes = "; ".join(cause.message for cause in error.causes if cause.message)
         asked = timedelta(seconds=error.retry_after) if error.retry_after else None
-        return Blocker(pod=pod, reason=causes or error.message, again_in=asked)
+        return Blocker(pod=pod, reason=causes or error.message, retry_after=asked)
     return None

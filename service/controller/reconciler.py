@@ -15,15 +15,15 @@ from service.act.perform import Performer
 from service.act.report import status_changes
 from service.clock import Clock
 from service.decide import removal
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Delete, Event, Plan, ReleaseFinalizer
 from service.decide.precedence import precedence
 from service.decide.reasons import Reason
-from service.decide.report import premature, report, stuck
+from service.decide.report import report, report_failed_read, should_defer
 from service.decide.situation import Situation
-from service.decide.visibility import doubt
+from service.decide.visibility import unreadable_message
 from service.decide.world import Problem, World
 from service.kube.errors import Conflict, KubeError, NotFound, Rejected, Unavailable
 from service.observe.observer import Observer
@@ -112,7 +112,7 @@ class Reconciler:
         self._remind(key, plan.requeue_at, priority)
         self._look_again(key, plan, outcome)
         self._look_for_what_nobody_tells(key, world, plan, outcome)
-        if outcome.awaits is not None:
+        if outcome.throttled is not None:
             return WAITING
         return "changed" if outcome.done else "unchanged"
 
@@ -122,7 +122,7 @@ class Reconciler:
             return await self._observer.observe(subject)
         except Rejected as error:
             failure = Problem(reason=Reason.for_error(type(error)), message=error.message)
-            after = stuck(subject.status, failure, subject.me.generation, self._clock.now())
+            after = report_failed_read(subject.status, failure, subject.me.generation, self._clock.now())
             changes = status_changes(subject.status, after)
             if changes:
                 await self._observer.write_status(subject, changes)
@@ -131,7 +131,7 @@ class Reconciler:
 
     async def _report(self, subject: Subject, world: World, plan: Plan, outcome: Outcome, now: datetime) -> None:
         before, situation = subject.status, Situation.at(subject.intent, world, now)
-        if premature(situation, plan, outcome) or _passes_unnoticed(before, outcome):
+        if should_defer(situation, plan, outcome) or _passes_unnoticed(before, outcome):
             return
         told = report(situation, plan, outcome)
         after = told.model_copy(update={"shard": self.shown_shard(subject.key)})
@@ -162,7 +162,7 @@ class Reconciler:
         plan: Plan,
         outcome: Outcome,
     ) -> None:
-        for notice in notices(before, after, plan, outcome):
+        for notice in new_events(before, after, plan, outcome):
             self._events.record(subject.me, notice)
             log.info(notice.message, reason=notice.reason, warning=notice.warning)
         if before.phase != after.phase:
@@ -181,31 +181,31 @@ class Reconciler:
             self._conflicts.succeeded(key)
         if outcome.interrupted:
             self._queue.retry(key, after=self._conflicts.failed(key))
-        elif outcome.trouble is not None:
+        elif outcome.failure is not None:
             # A drain does not wait for a back-off.
-            soon = outcome.trouble.retry_after or _hurry(plan) or plan.requeue_after or _drain_pause(plan)
-            raise TroubleError(outcome.trouble.message, soon)
-        elif outcome.awaits is not None and not outcome.awaits.slow:
+            soon = outcome.failure.retry_after or _hurry(plan) or plan.requeue_after or _drain_pause(plan)
+            raise TroubleError(outcome.failure.message, soon)
+        elif outcome.throttled is not None and not outcome.throttled.slow:
             self._queue.retry(key, after=TELL_SECONDS)  # a slot that is free wakes it before; else the user is told
         else:
             self._look_soon(key, plan, outcome)
 
     def _look_soon(self, key: Key, plan: Plan, outcome: Outcome) -> None:
-        if outcome.left:
+        if outcome.postponed:
             self._queue.retry(key)  # besides: a drain does not wait for what has failed for hours
         if plan.requeue_after == timedelta(0):
             self._queue.add(key, due=URGENT if _hurry(plan) else None)
             return
-        for pause in (plan.requeue_after, *(blocker.again_in for blocker in outcome.blockers)):
+        for pause in (plan.requeue_after, *(blocker.retry_after for blocker in outcome.blockers)):
             if pause is not None:
                 self._queue.retry(key, after=pause.total_seconds())
 
     def _look_for_what_nobody_tells(self, key: Key, world: World, plan: Plan, outcome: Outcome) -> None:
         if _vanished(world, outcome):
             self._queue.add(key)
-        elif world.unseen and plan.requeue_after is None:
-            raise TroubleError(doubt(world), None)
-        elif plan.backoff_needed:
+        elif world.unreadable and plan.requeue_after is None:
+            raise TroubleError(unreadable_message(world), None)
+        elif plan.backoff:
             raise TroubleError(plan.message, None)
 
     def forget(self, key: Key) -> None:
@@ -217,7 +217,7 @@ class Reconciler:
 
 def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
     """Whether a wait is too short to be worth a write, or the status says already what is wrong with the provider."""
-    waits = outcome.awaits
+    waits = outcome.throttled
     return waits is not None and not outcome.done and (not waits.slow or before.phase is Phase.ERROR)
 
 
@@ -226,7 +226,7 @@ def _hurry(plan: Plan) -> timedelta | None:
 
 
 def _drain_pause(plan: Plan) -> timedelta | None:
-    return removal.ASK_AGAIN if plan.drain is not None and not plan.drain.done else None
+    return removal.RETRY_PAUSE if plan.drain is not None and not plan.drain.done else None
 
 
 def _vanished(world: World, outcome: Outcome) -> bool:

@@ -7,27 +7,27 @@ from crds import names
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
-from service.decide.openings import noting
+from service.decide.openings import with_window_annotation
 from service.decide.phases import contradiction, machine_failure, node_is_ours
 from service.decide.plan import Action, AddFinalizer, ApplyTaints, Delete, Plan, RecordShutdown
-from service.decide.readiness import in_time
+from service.decide.readiness import report_lateness
 from service.decide.reasons import AnyReason, Reason
-from service.decide.removal import plan_of, remove, uncordon
-from service.decide.replacement import held_back, replacement
+from service.decide.removal import plan_from, remove, uncordon
+from service.decide.replacement import or_remediation_pause, replacement
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, noted_taints, owned_taints, plan_taints, write_note
-from service.decide.visibility import doubt, incomplete, lasting
+from service.decide.visibility import lasting_failure, unreadable_message, wait_until_readable
 from service.decide.world import Node, Problem, Role, Taint, World
 
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     """The plan inside a window, for a valid spec."""
-    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, incomplete):
+    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, wait_until_readable):
         plan = obstacle(s)
         if plan is not None:
             return plan
     plan = _outdated(s, spec) or _host_conflict(s) or replacement(s, spec)
-    return plan or held_back(s, _ensure(s, spec))
+    return plan or or_remediation_pause(s, _ensure(s, spec))
 
 
 def _leaving(s: Situation) -> Plan | None:
@@ -45,19 +45,19 @@ def _leaving(s: Situation) -> Plan | None:
             Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, actions=uncordon(s.world)
         )  # it stays: no shutdown goes on
     removal = remove(s, at_once=False, why="the previous Machine is leaving")
-    return replace(plan_of(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE, message=message)
+    return replace(plan_from(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE, message=message)
 
 
 def _foreign(s: Situation) -> Plan | None:
-    found = in_the_way(s.world)
+    found = foreign_objects(s.world)
     if found is None:
         return None
     actions = uncordon(s.world)
     # Only what carries our label is watched, and what belongs to others need not.
-    return Plan(Phase.ERROR, found.reason, found.message, actions, problem=True, backoff_needed=True)
+    return Plan(Phase.ERROR, found.reason, found.message, actions, problem=True, backoff=True)
 
 
-def in_the_way(world: World) -> Problem | None:
+def foreign_objects(world: World) -> Problem | None:
     """Objects of somebody else under the names that we need."""
     if not world.foreign:
         return None
@@ -85,7 +85,7 @@ def _no_capi(s: Situation) -> Plan | None:
     if s.world.contract is not None:
         return None
     message = "Cluster API is not installed in this cluster; the machine is created as soon as it is."
-    if s.world.machine_unseen:
+    if s.world.machine_unknown:
         message = "Cluster API is not served here, so the Machine cannot be seen; nothing is changed until it is."
     return Plan(Phase.PENDING, Reason.CAPI_NOT_INSTALLED, message, problem=True)
 
@@ -96,7 +96,7 @@ def _previous(s: Situation) -> Plan | None:
         return None
     if s.world.children:
         removal = remove(s, at_once=False, why="left over from the previous Machine")
-        return replace(plan_of(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE)
+        return replace(plan_from(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE)
     # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
     return Plan(
         Phase.PENDING, Reason.MACHINE_GONE, "The Machine is gone; making a new one.", requeue_after=timedelta(0)
@@ -123,11 +123,11 @@ def _host_conflict(s: Situation) -> Plan | None:
     other = s.world.host_conflict
     if other is None or s.world.our_machine is not None:
         return None
-    message = f"The host is taken by {other_name(s.world)}; nothing is created while both want it."
+    message = f"The host is taken by {conflicting_name(s.world)}; nothing is created while both want it."
     return Plan(Phase.PENDING, Reason.HOST_CONFLICT, message, problem=True)
 
 
-def other_name(world: World) -> str:
+def conflicting_name(world: World) -> str:
     """The other ScheduledMachine on our host, named only if it is in our own namespace."""
     other = world.host_conflict
     if other is None:
@@ -139,7 +139,7 @@ def other_name(world: World) -> str:
 def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     creations = _creations(s, spec)
     actions: tuple[Action, ...] = (*_before_creation(s.world), *creations, *manifests.repairs(spec, s.world))
-    taints = plan_of_taints(s.world, spec)
+    taints = taints_for(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
         node = s.world.node
         note = write_note(s.world.me.uid, taints.owned, node, s.world.neighbours)
@@ -151,10 +151,12 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         return Plan(
             Phase.ERROR, failure.reason, failure.message or failure.reason, actions, problem=True, taints=taints
         )
-    unseen = lasting(s.world)
+    unseen = lasting_failure(s.world)
     if unseen:
-        return Plan(Phase.ACTIVE, unseen.failure.reason, doubt(s.world), actions, problem=True, taints=taints)
-    return in_time(s, spec, Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints))
+        return Plan(
+            Phase.ACTIVE, unseen.failure.reason, unreadable_message(s.world), actions, problem=True, taints=taints
+        )
+    return report_lateness(s, spec, Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints))
 
 
 def _before_creation(world: World) -> tuple[Action, ...]:
@@ -166,11 +168,11 @@ def _before_creation(world: World) -> tuple[Action, ...]:
 
 def _creations(s: Situation, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
     world, machine = s.world, s.world.our_machine
-    if world.unseen:
+    if world.unreadable:
         return ()  # what cannot be seen may be there
     missing = manifests.creations(spec, world)
     opens = s.intent.opened_at(s.now) if missing else None
-    wanted = tuple(noting(create, opens) for create in missing)
+    wanted = tuple(with_window_annotation(create, opens) for create in missing)
     if machine is None or machine.provider_id is None:
         return wanted
     # The host is provisioned: a new infrastructure object would be a second host under the same Machine.
@@ -204,7 +206,7 @@ def _node_progress(node: Node) -> tuple[AnyReason, str]:
     return Reason.MACHINE_RUNNING, f"Machine is running as Node {node.name}."
 
 
-def plan_of_taints(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
+def taints_for(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
     """What the Node's taints should be; None while there is no Node of ours that is Ready."""
     node = world.node
     if node is None or not node.ready or not node_is_ours(world):
@@ -218,6 +220,6 @@ def _must_write(taints: TaintPlan, world: World) -> bool:
     return taints.changed or set(noted_taints(world.node, world.neighbours)) != set(taints.owned)
 
 
-def boundary(s: Situation) -> datetime | None:
+def next_boundary(s: Situation) -> datetime | None:
     """When the schedule changes next."""
     return s.intent.next_boundary(s.now)

@@ -8,15 +8,15 @@ from crds import names
 from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
-from service.decide.activation import in_the_way, other_name, plan_of_taints
+from service.decide.activation import conflicting_name, foreign_objects, taints_for
 from service.decide.condition_types import ConditionType
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
 from service.decide.reasons import AnyReason, Reason, read_reason
-from service.decide.reclaim import disabled_because_of, told
-from service.decide.situation import Situation, without_cluster
-from service.decide.visibility import lasting
+from service.decide.reclaim import disabling_reclaim, reclaim_message
+from service.decide.situation import Situation, cluster_problem
+from service.decide.visibility import lasting_failure
 
 INVALID_REFERENCES: Final = frozenset(
     {
@@ -39,7 +39,7 @@ class ConditionDraft(NamedTuple):
     message: str
 
 
-class Account(NamedTuple):
+class ReportInput(NamedTuple):
     """All that conditions are told from."""
 
     s: Situation
@@ -49,9 +49,9 @@ class Account(NamedTuple):
     @property
     def reason(self) -> AnyReason:
         """Why things are as they are: the trouble if there is any, a slow provider, else the plan's reason."""
-        if self.outcome.trouble is not None:
-            return self.outcome.trouble.reason
-        if self.outcome.awaits is not None and self.outcome.awaits.slow:
+        if self.outcome.failure is not None:
+            return self.outcome.failure.reason
+        if self.outcome.throttled is not None and self.outcome.throttled.slow:
             return Reason.WAITING_FOR_PROVIDER
         return self.plan.reason
 
@@ -63,9 +63,9 @@ class Account(NamedTuple):
 
 def conditions(s: Situation, plan: Plan, outcome: Outcome) -> tuple[Condition, ...]:
     """All conditions that apply; `lastTransitionTime` moves only when `status` flips."""
-    account = Account(s, plan, outcome)
+    account = ReportInput(s, plan, outcome)
     before = {condition.type: condition for condition in s.world.status.conditions}
-    told = (tell(account) for tell in _TELLERS)
+    told = (tell(account) for tell in _CONDITIONS)
     return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in told if one)
 
 
@@ -85,26 +85,28 @@ def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool 
     return "True" if value else "False"
 
 
-def _ready(a: Account) -> ConditionDraft:
-    node, seen = a.s.world.node, lasting(a.s.world) is None
+def _ready(a: ReportInput) -> ConditionDraft:
+    node, seen = a.s.world.node, lasting_failure(a.s.world) is None
     serves = node is not None and node.ready and node_is_ours(a.s.world) and seen
     # The phase alone does not tell: while everything is paused it stays, whatever becomes of the Machine.
     running = a.plan.phase is Phase.ACTIVE and machine_phase(a.s.world) is MachinePhase.RUNNING
     return ConditionDraft(
-        ConditionType.READY, _yes(running and serves and a.outcome.trouble is None), a.reason, a.message
+        ConditionType.READY, _yes(running and serves and a.outcome.failure is None), a.reason, a.message
     )
 
 
-def _scheduled(a: Account) -> ConditionDraft:
+def _scheduled(a: ReportInput) -> ConditionDraft:
     intent = a.s.intent
     if intent.schedule is None:
         return ConditionDraft(
             ConditionType.SCHEDULED, "Unknown", Reason.INVALID_SCHEDULE, "The schedule cannot be read."
         )
     described = intent.schedule.describe()
-    cause = disabled_because_of(a.s.world)
+    cause = disabling_reclaim(a.s.world)
     if not intent.enabled and cause:
-        return ConditionDraft(ConditionType.SCHEDULED, "False", Reason.EMERGENCY_RECLAIM, told(cause, a.s.world.me))
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "False", Reason.EMERGENCY_RECLAIM, reclaim_message(cause, a.s.world.me)
+        )
     if not intent.enabled:
         return ConditionDraft(
             ConditionType.SCHEDULED, "False", Reason.SCHEDULE_DISABLED, f"The schedule ({described}) is disabled."
@@ -126,13 +128,13 @@ _BY_PHASE: Final = {
 }
 
 
-def _machine_ready(a: Account) -> ConditionDraft:
+def _machine_ready(a: ReportInput) -> ConditionDraft:
     world = a.s.world
     phase = machine_phase(world)
     wrong = contradiction(world) or machine_failure(world)
     if wrong:
         return ConditionDraft(ConditionType.MACHINE_READY, "False", wrong.reason, wrong.message or wrong.reason)
-    if world.machine_unseen:
+    if world.machine_unknown:
         unseen = "Cluster API is not served here, so the Machine cannot be seen."
         return ConditionDraft(ConditionType.MACHINE_READY, "Unknown", Reason.CAPI_NOT_INSTALLED, unseen)
     if phase is None:
@@ -144,7 +146,7 @@ def _machine_ready(a: Account) -> ConditionDraft:
     return ConditionDraft(ConditionType.MACHINE_READY, "True", Reason.MACHINE_READY, "CAPI Machine is in Running state")
 
 
-def _references_valid(a: Account) -> ConditionDraft:
+def _references_valid(a: ReportInput) -> ConditionDraft:
     known = _known(a, ConditionType.REFERENCES_VALID)
     if a.s.world.paused and known is not None:
         return known  # nothing was tried, so nothing is new
@@ -158,7 +160,7 @@ def _references_valid(a: Account) -> ConditionDraft:
             f"The spec is invalid: {'; '.join(a.s.intent.problems)}",
         )
     # Rules that come first, such as a disabled schedule, need no Cluster: what is wrong with it is wrong all the same.
-    broken = without_cluster(a.s) or in_the_way(a.s.world)
+    broken = cluster_problem(a.s) or foreign_objects(a.s.world)
     if broken:
         return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
     return ConditionDraft(
@@ -169,11 +171,11 @@ def _references_valid(a: Account) -> ConditionDraft:
     )
 
 
-def _node_tainted(a: Account) -> ConditionDraft | None:
+def _node_tainted(a: ReportInput) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     owned = a.plan.taints.owned if a.plan.taints else world.status.applied_node_taints
     declared = bool(spec and spec.node_taints) or bool(owned)
-    if not declared or (world.our_machine is None and not world.machine_unseen):
+    if not declared or (world.our_machine is None and not world.machine_unknown):
         return None
     if world.node is None or not node_is_ours(world):
         unseen = "cannot be seen at present" if world.status.node_ref else "has not been seen yet"
@@ -187,12 +189,12 @@ def _node_tainted(a: Account) -> ConditionDraft | None:
     return _taint_result(a)
 
 
-def _taint_result(a: Account) -> ConditionDraft | None:
-    trouble, spec = a.outcome.trouble, a.s.intent.spec
+def _taint_result(a: ReportInput) -> ConditionDraft | None:
+    trouble, spec = a.outcome.failure, a.s.intent.spec
     if trouble and isinstance(trouble.action, ApplyTaints):
         return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.PATCH_FAILED, trouble.message)
     # Rules that leave taints alone, such as a disabled schedule, plan none: what is on the Node is told all the same.
-    found = a.plan.taints or (plan_of_taints(a.s.world, spec) if spec else None)
+    found = a.plan.taints or (taints_for(a.s.world, spec) if spec else None)
     unwritten = found is None or (found.changed and not a.outcome.did(ApplyTaints))
     known = _known(a, ConditionType.NODE_TAINTED)
     if unwritten and known and known.reason == Reason.PATCH_FAILED:
@@ -206,17 +208,17 @@ def _taint_result(a: Account) -> ConditionDraft | None:
     return ConditionDraft(ConditionType.NODE_TAINTED, "True", Reason.APPLIED, "All declared taints are on the Node.")
 
 
-def _known(a: Account, kind: ConditionType) -> ConditionDraft | None:
+def _known(a: ReportInput, kind: ConditionType) -> ConditionDraft | None:
     """The condition as the status has it."""
     found = next((one for one in a.s.world.status.conditions if one.type == kind), None)
     return ConditionDraft(kind, found.status, read_reason(found.reason), found.message) if found else None
 
 
-def _paused(a: Account) -> ConditionDraft | None:
+def _paused(a: ReportInput) -> ConditionDraft | None:
     return ConditionDraft(ConditionType.PAUSED, "True", Reason.PAUSED, a.plan.message) if a.s.world.paused else None
 
 
-def _up_to_date(a: Account) -> ConditionDraft | None:
+def _up_to_date(a: ReportInput) -> ConditionDraft | None:
     machine, spec = a.s.world.our_machine, a.s.intent.spec
     if machine is None or machine.leaving or spec is None:
         return None
@@ -240,7 +242,7 @@ def _up_to_date(a: Account) -> ConditionDraft | None:
     )
 
 
-def _capi_available(a: Account) -> ConditionDraft | None:
+def _capi_available(a: ReportInput) -> ConditionDraft | None:
     if a.s.world.contract is not None:
         return None
     return ConditionDraft(
@@ -251,7 +253,7 @@ def _capi_available(a: Account) -> ConditionDraft | None:
     )
 
 
-def _workload_reachable(a: Account) -> ConditionDraft | None:
+def _workload_reachable(a: ReportInput) -> ConditionDraft | None:
     workload = a.s.world.workload
     if workload is None:
         return None
@@ -259,7 +261,7 @@ def _workload_reachable(a: Account) -> ConditionDraft | None:
     return ConditionDraft(ConditionType.WORKLOAD_CLUSTER_REACHABLE, _yes(workload.reachable), workload.reason, message)
 
 
-def _drained(a: Account) -> ConditionDraft | None:
+def _drained(a: ReportInput) -> ConditionDraft | None:
     """How far the drain is; what was told last stays true while the Node cannot be seen and while CAPI goes on."""
     if a.plan.shutdown is None or a.s.world.our_machine is None:
         return None
@@ -276,7 +278,7 @@ def _drained(a: Account) -> ConditionDraft | None:
     return ConditionDraft(ConditionType.DRAINED, "False", reason, a.message)
 
 
-def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
+def _reclaim_agent_ready(a: ReportInput) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     machine, agent = world.our_machine, world.reclaim_agent
     if spec is None or not spec.kill_if_commands or machine is None or machine.leaving:
@@ -286,7 +288,7 @@ def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
         return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "Unknown", Reason.NO_NODE_YET, unseen)
     if agent.problem is not None:
         return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", agent.problem.reason, agent.problem.message)
-    if any(isinstance(action, InstallAgent) for action in a.outcome.left):
+    if any(isinstance(action, InstallAgent) for action in a.outcome.postponed):
         message = "The agent's ConfigMap or the Node's label could not be written; tried again soon."
         return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", Reason.NOT_EQUIPPED, message)
     return ConditionDraft(
@@ -297,18 +299,18 @@ def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
     )
 
 
-def _host_conflict(a: Account) -> ConditionDraft | None:
+def _host_conflict(a: ReportInput) -> ConditionDraft | None:
     if a.s.world.host_conflict is None:
         return None
     return ConditionDraft(
         ConditionType.HOST_CONFLICT,
         "True",
         Reason.HOST_CONFLICT,
-        f"The same host is meant for {other_name(a.s.world)}.",
+        f"The same host is meant for {conflicting_name(a.s.world)}.",
     )
 
 
-_TELLERS: Final[tuple[Callable[[Account], ConditionDraft | None], ...]] = (
+_CONDITIONS: Final[tuple[Callable[[ReportInput], ConditionDraft | None], ...]] = (
     _ready,
     _scheduled,
     _machine_ready,

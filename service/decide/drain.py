@@ -53,9 +53,9 @@ class Drain:
         return sum(len(pods) for pods in (self.to_evict, self.going, self.refused, self.awaited, self.later))
 
     @property
-    def ask_again_in(self) -> timedelta | None:
+    def retry_after(self) -> timedelta | None:
         """When the next refused eviction is asked for again, in real time."""
-        return min((pod.refusal.again_in for pod in self.refused if pod.refusal), default=None)
+        return min((pod.refusal.retry_after for pod in self.refused if pod.refusal), default=None)
 
 
 def drain_of(world: World, now: datetime) -> Drain:
@@ -118,7 +118,7 @@ def _in_turn(treated: list[tuple[Pod, Treatment]], completed: tuple[Pod, ...]) -
 
 
 def _refused(pod: Pod) -> bool:
-    return pod.refusal is not None and pod.refusal.again_in > timedelta(0)
+    return pod.refusal is not None and pod.refusal.retry_after > timedelta(0)
 
 
 def gone_at(state: Drain) -> datetime | None:

@@ -21,7 +21,9 @@ from service.decide.reasons import AnyReason, Reason, read_reason
 from service.decide.world import Role
 
 
-def notices(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> list[Event]:
+def new_events(
+    before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
+) -> list[Event]:
     """The Events of one pass, in the order in which things happened."""
     return [
         *_schedule(before, after),
@@ -31,7 +33,7 @@ def notices(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan:
         *_phase(before, after, plan),
         *_reclaim(before, after, plan, outcome),
         *_conditions(before, after),
-        *_trouble(before, after, plan, outcome),
+        *_problems(before, after, plan, outcome),
     ]
 
 
@@ -175,27 +177,27 @@ def _changed(condition: Condition, was: Condition | None) -> Iterator[Event]:
         yield Event(Reason.PAUSED, condition.message)
 
 
-def _trouble(
+def _problems(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
 ) -> Iterator[Event]:
     """One Warning when something that needs mending starts or changes its reason."""
     if after == before:
         return  # nothing new, or the status could not be stored: it is told along with that
-    if outcome.trouble and isinstance(outcome.trouble.action, ApplyTaints):
+    if outcome.failure and isinstance(outcome.failure.action, ApplyTaints):
         return  # NodeTainted tells it
     reason = _problem(plan, outcome)
-    if reason is None or reason in _told_by_conditions(after):
+    if reason is None or reason in _reported_by_conditions(after):
         return
     ready_before = next((c.reason for c in before.conditions if c.type == ConditionType.READY), None)
     if reason != ready_before:
         yield Event(reason, after.message or reason)
 
 
-def _told_by_conditions(after: ScheduledMachineStatus) -> set[str]:
+def _reported_by_conditions(after: ScheduledMachineStatus) -> set[str]:
     return {c.reason for c in after.conditions if _WARN_WHEN.get(c.type) == c.status}
 
 
 def _problem(plan: Plan, outcome: Outcome) -> AnyReason | None:
-    if outcome.trouble:
-        return outcome.trouble.reason
+    if outcome.failure:
+        return outcome.failure.reason
     return plan.reason if plan.problem else None

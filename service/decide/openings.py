@@ -13,7 +13,7 @@ from service.decide.plan import Create
 from service.decide.world import Child, World
 
 
-def noting(create: Create, opens: datetime | None) -> Create:
+def with_window_annotation(create: Create, opens: datetime | None) -> Create:
     """The creation of an object that says when its window opened; one that has always been open needs no note."""
     if opens is None:
         return create
@@ -23,7 +23,7 @@ def noting(create: Create, opens: datetime | None) -> Create:
     return replace(create, manifest={**create.manifest, "metadata": {**metadata, "annotations": annotations}})
 
 
-def made_for(world: World) -> datetime | None:
+def latest_window(world: World) -> datetime | None:
     """The opening of the window for which our objects were made; the latest, should they differ."""
     return max(filter(None, map(_read, world.children)), default=None)
 

@@ -16,7 +16,7 @@ class Blocker:
 
     pod: Pod
     reason: str
-    again_in: timedelta | None = None
+    retry_after: timedelta | None = None
     """In how much real time the controller asks again."""
 
 
@@ -31,7 +31,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Throttled:
     """A write that was put off, as enough calls to the same kind of provider object are under way."""
 
     kind: str
@@ -49,13 +49,13 @@ class Outcome:
     """The result of performing a plan as far as it went."""
 
     done: tuple[Action, ...] = ()
-    trouble: Failure | None = None
+    failure: Failure | None = None
     blockers: tuple[Blocker, ...] = field(default=())
     interrupted: bool = False
     """Whether something changed under our hands, so that the rest of the plan must be thought over."""
-    left: tuple[Action, ...] = ()
+    postponed: tuple[Action, ...] = ()
     """What was tried in vain and left for later."""
-    awaits: Turn | None = None
+    throttled: Throttled | None = None
     """What the rest of the plan waits for."""
 
     def did(self, kind: type[Action]) -> bool:
@@ -65,10 +65,10 @@ class Outcome:
 
 def explain(plan: Plan, outcome: Outcome) -> str:
     """The sentence for the user: the trouble if there is any, else where things stand and who holds them up."""
-    if outcome.trouble is not None:
-        return outcome.trouble.message
-    if outcome.awaits is not None and outcome.awaits.slow:
-        return outcome.awaits.message
+    if outcome.failure is not None:
+        return outcome.failure.message
+    if outcome.throttled is not None and outcome.throttled.slow:
+        return outcome.throttled.message
     blockers = sorted((*outcome.blockers, *_refused_before(plan)), key=lambda one: (one.pod.namespace, one.pod.name))
     if not blockers:
         return plan.message

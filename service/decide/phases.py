@@ -24,11 +24,11 @@ def machine_failure(world: World) -> Problem | None:
     machine = world.our_machine
     if machine is None or machine.leaving:
         return None
-    if machine.provider_id and world.infrastructure is None and Role.INFRASTRUCTURE not in world.unseen:
+    if machine.provider_id and world.infrastructure is None and Role.INFRASTRUCTURE not in world.unreadable:
         lost = f"The infrastructure object of {machine.child.name} was deleted although the host is provisioned."
         return Problem(reason=Reason.INFRASTRUCTURE_GONE, message=lost)
     if not failure_is_certain(world):
-        return machine.failure if _told_before(world) else None
+        return machine.failure if _reported_before(world) else None
     # CAPI keeps a failure reason for ever, also when the provider recovered.
     recovered = world.node is not None and world.node.ready and machine.infrastructure_ready
     return None if recovered else machine.failure
@@ -41,7 +41,7 @@ def failure_is_certain(world: World) -> bool:
     return not (may_run and blind and world.node is None)
 
 
-def _told_before(world: World) -> bool:
+def _reported_before(world: World) -> bool:
     """Whether the status says so already; what cannot be seen stays as it was."""
     machine, before = world.our_machine, world.status
     same = machine is not None and before.machine_ref is not None and before.machine_ref.uid == machine.child.uid

@@ -212,7 +212,7 @@ class Plan:
     """In the time of the schedule."""
     requeue_after: timedelta | None = None
     """In real time: for what cannot be watched, such as a budget that may allow an eviction later."""
-    backoff_needed: bool = False
+    backoff: bool = False
     """Whether nothing tells when what is in the way is gone: it is looked for again, ever more rarely."""
     problem: bool = False
     """Whether somebody must mend something: said once in a Warning event."""
@@ -230,6 +230,6 @@ class Plan:
     """The GitOps tool that enabled the schedule soon after a reclaim had disabled it, by its field manager."""
 
 
-def when(*instants: datetime | None) -> datetime | None:
+def earliest(*instants: datetime | None) -> datetime | None:
     """The earliest of the instants given."""
     return min((instant for instant in instants if instant is not None), default=None)

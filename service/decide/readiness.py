@@ -10,24 +10,24 @@ from typing import Final
 
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.values import format_duration
-from service.decide.plan import Create, Plan, when
+from service.decide.plan import Create, Plan, earliest
 from service.decide.reasons import Reason
 from service.decide.situation import Situation
 from service.decide.world import Machine, Role, World
 
-ON_ITS_WAY: Final = frozenset(
+NOT_READY_YET: Final = frozenset(
     {Reason.MACHINE_PROVISIONING, Reason.WAITING_FOR_NODE, Reason.NODE_NOT_READY, Reason.WORKLOAD_CLUSTER_UNREACHABLE}
 )
 """What a machine is reported as until its Node is Ready."""
 
 
-def in_time(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
+def report_lateness(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
     """The plan for a machine that comes: it is looked at again when its time is up, and reported from then on."""
-    if plan.reason not in ON_ITS_WAY or not _is_awaited(s.world):
+    if plan.reason not in NOT_READY_YET or not _is_awaited(s.world):
         return plan
     due = _created_at(s, plan) + spec.provisioning_timeout
     if s.now < due:
-        return replace(plan, requeue_at=when(plan.requeue_at, due))
+        return replace(plan, requeue_at=earliest(plan.requeue_at, due))
     machine, timeout = s.world.our_machine, format_duration(spec.provisioning_timeout)
     message = f"The machine is not Ready {timeout} after its creation. {plan.message}{_in_other_words(machine, plan)}"
     return replace(plan, reason=Reason.NOT_READY_IN_TIME, message=message, problem=True)

@@ -23,7 +23,7 @@ from service.decide.plan import (
     RecordReclaim,
 )
 from service.decide.reasons import Reason
-from service.decide.reclaim_agent import equipment, strip
+from service.decide.reclaim_agent import agent_actions, remove_agent
 from service.decide.removal import remove
 from service.decide.situation import Situation
 from service.decide.world import Identity, Node, World
@@ -48,7 +48,7 @@ GITOPS_MANAGERS: Final = frozenset(
 
 def reclaim(s: Situation) -> Plan | None:
     """The rule: a request on our Node, or one under way."""
-    asked = in_force(s)
+    asked = current_reclaim(s)
     if asked is None:
         return None
     message = f"Node {asked.node} was asked back{_because(asked.reason)}."
@@ -56,18 +56,18 @@ def reclaim(s: Situation) -> Plan | None:
         record = (RecordReclaim(reclaim=asked),)
         plan = Plan(Phase.EMERGENCY_REMOVE, Reason.EMERGENCY_RECLAIM, message, record, requeue_after=timedelta(0))
         return replace(plan, shutdown=s.shutdown_started)
-    if _over(s):
-        over = told(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
+    if _is_over(s):
+        over = reclaim_message(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
         return Plan(Phase.DISABLED, Reason.EMERGENCY_RECLAIM, over, requeue_after=timedelta(0), reclaimed=True)
-    return _eject(s, message)
+    return _remove_for_reclaim(s, message)
 
 
-def in_force(s: Situation) -> Reclaim | None:
+def current_reclaim(s: Situation) -> Reclaim | None:
     """The reclaim under way, or the one that the Node asks for now."""
     world, node, machine = s.world, s.world.node, s.world.our_machine
     if world.status.reclaim is not None:
         return world.status.reclaim
-    if machine is None or node is None or not node_is_ours(world) or not introduced(world):
+    if machine is None or node is None or not node_is_ours(world) or not seen_with_its_node(world):
         return None
     if node.annotations.get(names.ANNOTATION_RECLAIM_REQUESTED) != "true":
         return None
@@ -75,29 +75,29 @@ def in_force(s: Situation) -> Reclaim | None:
     return Reclaim(requested_at=s.now, reason=reason, node=node.name, machine_uid=machine.child.uid)
 
 
-def introduced(world: World) -> bool:
+def seen_with_its_node(world: World) -> bool:
     """Whether this Machine has been seen with its Node before: a request that was there already is an old one."""
     machine, known, node = world.our_machine, world.status.machine_ref, world.status.node_ref
     same = machine is not None and known is not None and known.uid == machine.child.uid
     return same and node is not None and node.uid is not None
 
 
-def carries_old_request(world: World) -> bool:
+def has_stale_request(world: World) -> bool:
     """Whether the Node carries a request from before its Machine was first seen with it; never acted upon."""
     node = world.node
     if node is None or world.status.reclaim is not None:
         return False
-    return _carries_request(node) and not introduced(world)
+    return _carries_request(node) and not seen_with_its_node(world)
 
 
-def accompany(s: Situation, plan: Plan) -> Plan:
+def with_agent_actions(s: Situation, plan: Plan) -> Plan:
     """A plan of whatever rule, with what the agent on the Node needs besides."""
     world = s.world
     if world.paused:
         return plan
-    old = carries_old_request(world) and node_is_ours(world)
+    old = has_stale_request(world) and node_is_ours(world)
     cleared = _clear(world.node) if old and world.node else ()
-    added = equipment(s.intent, world)
+    added = agent_actions(s.intent, world)
     agent = world.reclaim_agent
     return replace(
         plan,
@@ -107,7 +107,7 @@ def accompany(s: Situation, plan: Plan) -> Plan:
     )
 
 
-def wants_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) -> bool:
+def needs_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) -> bool:
     """Whether it matters who enabled the schedule: a reclaim disabled it only a short while ago."""
     if not intent.enabled:
         return False
@@ -116,7 +116,7 @@ def wants_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) 
     return under_way or (past is not None and now - past.at < REVERT_WATCH)
 
 
-def told(past: PastReclaim | Reclaim, me: Identity) -> str:
+def reclaim_message(past: PastReclaim | Reclaim, me: Identity) -> str:
     """Why the schedule is disabled and how to enable it again."""
     soonest = ", once the phase is Disabled" if isinstance(past, Reclaim) else ""
     return (
@@ -126,13 +126,13 @@ def told(past: PastReclaim | Reclaim, me: Identity) -> str:
     )
 
 
-def disabled_because_of(world: World) -> PastReclaim | Reclaim | None:
+def disabling_reclaim(world: World) -> PastReclaim | Reclaim | None:
     """The reclaim that disabled the schedule, over or not."""
     under_way = world.status.reclaim
     return under_way if under_way is not None and under_way.disabled_at is not None else world.status.last_reclaim
 
 
-def _eject(s: Situation, message: str) -> Plan:
+def _remove_for_reclaim(s: Situation, message: str) -> Plan:
     removal = remove(s, at_once=True, why="its Node was asked back")
     disable = (DisableSchedule(),) if s.intent.enabled else ()
     hand_back = _hand_back(s.world)
@@ -147,7 +147,7 @@ def _eject(s: Situation, message: str) -> Plan:
     )
 
 
-def _over(s: Situation) -> bool:
+def _is_over(s: Situation) -> bool:
     """All children are gone, the schedule is disabled, and the request is gone or cannot be reached."""
     if s.intent.enabled or not s.world.all_gone or s.world.workload is None:
         return False
@@ -169,7 +169,7 @@ def _hand_back(world: World) -> tuple[Action, ...]:
     node = _asking_node(world)
     if node is None:
         return ()
-    return (*strip(node), *(_clear(node) if _carries_request(node) else ()))
+    return (*remove_agent(node), *(_clear(node) if _carries_request(node) else ()))
 
 
 def _asking_node(world: World) -> Node | None:
@@ -194,6 +194,6 @@ def _because(reason: str) -> str:
 
 def _reverted_by(s: Situation) -> str | None:
     author = s.world.enabled_by
-    if author not in GITOPS_MANAGERS or not wants_author(s.intent, s.world.status, s.now):
+    if author not in GITOPS_MANAGERS or not needs_author(s.intent, s.world.status, s.now):
         return None
     return author

@@ -10,20 +10,20 @@ from service.decide.plan import Action, InstallAgent, RemoveAgent
 from service.decide.world import Node, World
 
 
-def equipment(intent: Intent, world: World) -> tuple[Action, ...]:
+def agent_actions(intent: Intent, world: World) -> tuple[Action, ...]:
     """What to change about the agent on our Node; a reclaim under way sees to that itself."""
     node, machine = world.node, world.our_machine
     if node is None or machine is None or not node_is_ours(world) or world.status.reclaim is not None:
         return ()
     if machine.leaving:
-        return strip(node)
+        return remove_agent(node)
     if intent.spec is None:
         return ()
     commands = intent.spec.kill_if_commands
-    return _equip(node, commands, world) if commands else strip(node)
+    return _install_agent(node, commands, world) if commands else remove_agent(node)
 
 
-def wanted(intent: Intent, world: World) -> tuple[str, ...]:
+def wanted_commands(intent: Intent, world: World) -> tuple[str, ...]:
     """The commands that the agent on our Node should look for; none if there should be no agent."""
     machine = world.our_machine
     if intent.spec is None or machine is None or machine.leaving or not node_is_ours(world):
@@ -31,7 +31,7 @@ def wanted(intent: Intent, world: World) -> tuple[str, ...]:
     return intent.spec.kill_if_commands
 
 
-def strip(node: Node) -> tuple[Action, ...]:
+def remove_agent(node: Node) -> tuple[Action, ...]:
     """Take the agent off a Node, if it is on it."""
     return (RemoveAgent(node=node.name, uid=node.uid),) if names.LABEL_RECLAIM_AGENT in node.labels else ()
 
@@ -41,7 +41,7 @@ def is_labelled(node: Node) -> bool:
     return node.labels.get(names.LABEL_RECLAIM_AGENT) == names.RECLAIM_AGENT_ENABLED
 
 
-def _equip(node: Node, commands: tuple[str, ...], world: World) -> tuple[Action, ...]:
+def _install_agent(node: Node, commands: tuple[str, ...], world: World) -> tuple[Action, ...]:
     agent = world.reclaim_agent
     if agent is None or not agent.installed:
         return ()

@@ -13,13 +13,13 @@ from crds.status import Phase
 from service.decide import contracts
 from service.decide.drain import LOST_GRACE_SECONDS, Drain, drain_of, gone_at, progress
 from service.decide.phases import node_is_ours
-from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, when
+from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, earliest
 from service.decide.reasons import AnyReason, Reason
 from service.decide.situation import Situation
-from service.decide.visibility import doubt
+from service.decide.visibility import unreadable_message
 from service.decide.world import Machine, Node, World
 
-ASK_AGAIN: Final = timedelta(seconds=5)
+RETRY_PAUSE: Final = timedelta(seconds=5)
 """Pause before asking again for the pods of a Node that could not be listed, or after an eviction failed."""
 _UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
 
@@ -37,7 +37,7 @@ class Removal:
     drain: Drain | None = None
 
 
-def plan_of(phase: Phase, removal: Removal) -> Plan:
+def plan_from(phase: Phase, removal: Removal) -> Plan:
     """The plan that takes these steps."""
     return Plan(
         phase=phase,
@@ -62,12 +62,12 @@ def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
     return _recorded(s, step)
 
 
-def let_capi_remove(s: Situation, machine: Machine, why: str) -> Removal:
+def delete_machine(s: Situation, machine: Machine, why: str) -> Removal:
     """Ask for the deletion of a Machine that is of no use any more; CAPI drains what may still run on it."""
     return _recorded(s, _delete_machine(s, machine, why=why))
 
 
-def begun(s: Situation, removal: Removal) -> Removal:
+def with_recorded_start(s: Situation, removal: Removal) -> Removal:
     """The removal with its beginning stored, also where there is no Machine that would have had it stored."""
     return removal if removal.shutdown is not None else _recorded(s, removal)
 
@@ -80,8 +80,8 @@ def _recorded(s: Situation, step: Removal) -> Removal:
 
 def _clear_up(s: Situation, why: str) -> Removal:
     """The Machine is gone: delete whatever CAPI left behind."""
-    if s.world.machine_unseen:
-        unseen = doubt(s.world) or _UNSEEN
+    if s.world.machine_unknown:
+        unseen = unreadable_message(s.world) or _UNSEEN
         # Taking away the infrastructure of a Machine that only cannot be seen would rip out a running host.
         return Removal(Reason.CAPI_NOT_INSTALLED, unseen, shutdown=s.shutdown_started)
     left = s.world.children
@@ -89,10 +89,10 @@ def _clear_up(s: Situation, why: str) -> Removal:
         Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
     )
     listed = ", ".join(f"{child.kind} {child.name}" for child in left)
-    waiting = f"Waiting until {listed} is gone." if listed else "" if s.world.unseen else "Nothing is left."
+    waiting = f"Waiting until {listed} is gone." if listed else "" if s.world.unreadable else "Nothing is left."
     return Removal(
         reason=Reason.REMOVING_OBJECTS,
-        message=f"{waiting} {doubt(s.world)}".strip(),
+        message=f"{waiting} {unreadable_message(s.world)}".strip(),
         actions=deletes,
         shutdown=s.shutdown_started,
     )
@@ -141,7 +141,7 @@ def _wait_for_workload(s: Situation) -> Removal:
     detail = workload.message if workload else "not connected yet"
     return Removal(
         reason=Reason.WORKLOAD_CLUSTER_UNREACHABLE,
-        message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_all_the_same(s)}",
+        message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_deadline_message(s)}",
         actions=_cordon(s.world),
         requeue_at=s.drain_deadline,
     )
@@ -160,10 +160,10 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
         return replace(deleted, actions=(*cordon, *deleted.actions), drain=state)
     return Removal(
         reason=Reason.DRAINING,
-        message=f"Draining Node {node.name}: {progress(state)}. {_all_the_same(s)}",
+        message=f"Draining Node {node.name}: {progress(state)}. {_deadline_message(s)}",
         actions=(*cordon, *_evict(node, state)),
-        requeue_at=when(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
-        requeue_after=_sooner(state.ask_again_in, s.world.pods_requeue_after),
+        requeue_at=earliest(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
+        requeue_after=_sooner(state.retry_after, s.world.pods_requeue_after),
         drain=state,
     )
 
@@ -182,7 +182,7 @@ def _sooner(*pauses: timedelta | None) -> timedelta | None:
     return min((pause for pause in pauses if pause is not None), default=None)
 
 
-def _all_the_same(s: Situation) -> str:
+def _deadline_message(s: Situation) -> str:
     return f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same."
 
 

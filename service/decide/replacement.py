@@ -11,7 +11,7 @@ from service.decide import manifests
 from service.decide.phases import failure_is_certain, machine_failure
 from service.decide.plan import Action, Delete, Patch, Plan, RecordRemediation, RecordShutdown
 from service.decide.reasons import Reason
-from service.decide.removal import let_capi_remove, plan_of
+from service.decide.removal import delete_machine, plan_from
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.world import Machine
 
@@ -30,13 +30,13 @@ def replacement(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
     made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
     if failed and made_from != manifests.spec_hash(spec):
         message = f"Replacing the failed Machine ({failed.reason}), as its specs were edited."
-        return _swap(s, machine, Reason.SPEC_EDITED, message)
+        return _replace_machine(s, machine, Reason.SPEC_EDITED, message)
     return None
 
 
 def _remediate(s: Situation, machine: Machine) -> Plan:
     done = s.world.status.remediation
-    plan = _swap(s, machine, Reason.REMEDIATING, "Replacing the Machine: its MachineHealthCheck failed.")
+    plan = _replace_machine(s, machine, Reason.REMEDIATING, "Replacing the Machine: its MachineHealthCheck failed.")
     again = done is not None and done.machine_uid == machine.child.uid
     counted = done.count if done else 0
     record = RecordRemediation(count=counted if again else counted + 1, at=s.now, machine_uid=machine.child.uid)
@@ -73,7 +73,7 @@ def remediation_due(s: Situation) -> datetime | None:
     return due if s.now < due else None
 
 
-def held_back(s: Situation, plan: Plan) -> Plan:
+def or_remediation_pause(s: Situation, plan: Plan) -> Plan:
     """The plan of a Machine that serves as well as it can; the next replacement, where one is asked for, must wait."""
     due = remediation_due(s)
     if due is None:
@@ -89,6 +89,6 @@ def pause_after(count: int) -> timedelta:
     return REMEDIATION_PAUSE * (1 << min(max(count, 1) - 1, REMEDIATION_DOUBLINGS))
 
 
-def _swap(s: Situation, machine: Machine, reason: Reason, message: str) -> Plan:
-    plan = plan_of(Phase.PENDING, let_capi_remove(s, machine, why=message.rstrip(".")))
+def _replace_machine(s: Situation, machine: Machine, reason: Reason, message: str) -> Plan:
+    plan = plan_from(Phase.PENDING, delete_machine(s, machine, why=message.rstrip(".")))
     return replace(plan, reason=reason, message=message)

@@ -34,11 +34,11 @@ from service.decide.plan import (
     RecordShutdown,
 )
 from service.decide.readiness import is_new
-from service.decide.reclaim import carries_old_request
+from service.decide.reclaim import has_stale_request
 from service.decide.replacement import REMEDIATION_PAUSE
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.taints import owned_taints
-from service.decide.visibility import unsaid
+from service.decide.visibility import only_transient_failures
 from service.decide.world import Child, Problem, Role, Taint, World
 
 MESSAGE_MAX = 1024
@@ -53,7 +53,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         message=one_line(explain(plan, outcome), MESSAGE_MAX),
         in_schedule=s.open if s.intent.schedule else None,
         conditions=found,
-        machine_phase=before.machine_phase if world.machine_unseen else machine_phase(world),
+        machine_phase=before.machine_phase if world.machine_unknown else machine_phase(world),
         machine_ref=_machine_ref(world),
         bootstrap_ref=_ref(world, Role.BOOTSTRAP),
         infrastructure_ref=_ref(world, Role.INFRASTRUCTURE),
@@ -73,7 +73,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
     )
 
 
-def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
+def should_defer(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     """Whether a report would take back what is known only because its Node could not be looked at yet.
 
     So it is after a start, before the workload cluster's first answer, which brings another look within seconds.
@@ -82,10 +82,12 @@ def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     awaited = world.workload is None and s.intent.cluster_name is not None
     known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
     nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not is_new(world)
-    return (awaited and known and nothing_new) or unsaid(s, outcome)
+    return (awaited and known and nothing_new) or only_transient_failures(s, outcome)
 
 
-def stuck(before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime) -> ScheduledMachineStatus:
+def report_failed_read(
+    before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime
+) -> ScheduledMachineStatus:
     """The status where nothing could be seen or decided: what is known stays, and it says why there is no more."""
     others = tuple(condition for condition in before.conditions if condition.type != ConditionType.READY)
     known = next((condition for condition in before.conditions if condition.type == ConditionType.READY), None)
@@ -113,7 +115,7 @@ def phase_after(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) ->
         return before.phase or Phase.PENDING
     if not any(isinstance(action, Create) for action in undone):
         return plan.phase
-    return Phase.ERROR if outcome.trouble else Phase.PENDING
+    return Phase.ERROR if outcome.failure else Phase.PENDING
 
 
 def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> datetime | None:
@@ -142,7 +144,7 @@ def _last_scheduled(s: Situation) -> datetime | None:
 
 def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
     """Kept for as long as the Machine lives; in a status that does not have it yet, since it has been Ready."""
-    if world.our_machine is None and not world.machine_unseen:
+    if world.our_machine is None and not world.machine_unknown:
         return None
     known = None if is_new(world) else world.status.first_ready_time
     ready = next((one for one in found if one.type == ConditionType.READY and one.status == "True"), None)
@@ -150,7 +152,7 @@ def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
 
 
 def _ref(world: World, role: Role) -> ObjectReference | None:
-    if role in world.unseen:
+    if role in world.unreadable:
         return _recorded(world.status, role)
     child = world.child(role)
     return _reference(child) if child is not None and child.ours else None
@@ -179,7 +181,7 @@ def _reference(child: Child) -> ObjectReference:
 
 def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | None:
     machine, before = world.our_machine, world.status.node_ref
-    if world.machine_unseen:
+    if world.machine_unknown:
         return before
     if machine is None:
         # A reclaim under way must know the Node again by its uid, to take the request off it.
@@ -191,7 +193,7 @@ def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | Non
     same = not is_new(world) and before is not None and before.name == machine.node_name
     known = before if same else None
     uid = world.node.uid if world.node and world.node.name == machine.node_name else (known.uid if known else None)
-    if carries_old_request(world) and not outcome.did(ClearReclaimRequest):
+    if has_stale_request(world) and not outcome.did(ClearReclaimRequest):
         uid = None  # with the uid recorded, the old request would count as a new one
     return NodeReference(name=machine.node_name, uid=uid)
 
@@ -218,7 +220,7 @@ def _last_reclaim(s: Situation, plan: Plan) -> PastReclaim | None:
 def _provider_id(world: World) -> str | None:
     machine = world.our_machine
     if machine is None:
-        return world.status.provider_id if world.machine_unseen else None
+        return world.status.provider_id if world.machine_unknown else None
     return world.status.provider_id if contradiction(world) else machine.provider_id
 
 
@@ -233,8 +235,8 @@ def _host(s: Situation) -> str | None:
 
 def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, ...]:
     if world.our_machine is None:
-        return world.status.applied_node_taints if world.machine_unseen else ()
-    failed = outcome.trouble is not None and isinstance(outcome.trouble.action, ApplyTaints)
+        return world.status.applied_node_taints if world.machine_unknown else ()
+    failed = outcome.failure is not None and isinstance(outcome.failure.action, ApplyTaints)
     skipped = any(isinstance(action, ApplyTaints) for action in plan.actions) and not outcome.did(ApplyTaints)
     if plan.taints is not None and not failed and not skipped:
         return _as_status(plan.taints.owned)

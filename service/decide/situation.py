@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from service.decide.intent import Intent
-from service.decide.openings import made_for
+from service.decide.openings import latest_window
 from service.decide.reasons import Reason
 from service.decide.world import Problem, World
 
@@ -24,7 +24,7 @@ class Situation:
     @classmethod
     def at(cls, intent: Intent, world: World, now: datetime) -> "Situation":
         """The situation; a little before the shutdown began, or before the window of the machine opened, is then."""
-        passed = filter(None, (world.status.shutdown_started_at, made_for(world)))
+        passed = filter(None, (world.status.shutdown_started_at, latest_window(world)))
         ahead = (instant for instant in passed if timedelta(0) < instant - now < SMALL_STEP_BACK)
         return cls(intent=intent, world=world, now=max(ahead, default=now))
 
@@ -56,7 +56,7 @@ class Situation:
         return started + (self.drain_deadline - started) / 3
 
 
-def without_cluster(s: Situation) -> Problem | None:
+def cluster_problem(s: Situation) -> Problem | None:
     """What is wrong with the Cluster that the machine is to join."""
     cluster, name = s.world.cluster, s.intent.cluster_name
     if s.world.contract is None or name is None or (cluster is not None and not cluster.deleting):

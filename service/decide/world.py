@@ -81,11 +81,11 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class ReadFailure:
     """Why nobody can tell whether an object of ours is there."""
 
     failure: Problem
-    passing: bool = False
+    transient: bool = False
     """Whether it may well be over at the next look, so that nothing is said about it yet."""
 
 
@@ -134,7 +134,7 @@ class Refusal:
     """Why the API server refused an eviction, and in how much real time the controller asks again."""
 
     reason: str
-    again_in: timedelta
+    retry_after: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class World:
     """A Machine that we own under a name that we do not give: another operator made it for the same host."""
     enabled_by: str | None = None
     """Who enabled the schedule last; asked for only after a reclaim had disabled it."""
-    unseen: Mapping[Role, Unseen] = field(default_factory=dict)
+    unreadable: Mapping[Role, ReadFailure] = field(default_factory=dict)
     """What could not be looked at: neither there nor gone."""
 
     @property
@@ -273,14 +273,14 @@ class World:
         return self.machine if self.machine and self.machine.child.ours else None
 
     @property
-    def machine_unseen(self) -> bool:
+    def machine_unknown(self) -> bool:
         """Whether there was a Machine and nobody can tell now whether it is gone, as its kind is not served."""
-        return Role.MACHINE in self.unseen or (self.contract is None and self.status.machine_ref is not None)
+        return Role.MACHINE in self.unreadable or (self.contract is None and self.status.machine_ref is not None)
 
     @property
     def all_gone(self) -> bool:
         """Whether nothing of ours is left, for certain."""
-        return not self.children and not self.unseen and not self.machine_unseen
+        return not self.children and not self.unreadable and not self.machine_unknown
 
     def having(self, **seen: Any) -> "World":
         """The same world with something seen since."""

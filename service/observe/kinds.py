@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from service.decide.reasons import Reason
-from service.decide.world import Problem, Role, Unseen, World
+from service.decide.world import Problem, ReadFailure, Role, World
 from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
 from service.observe.subject import Subject
 from service.observe.watches import NotListedError
@@ -33,8 +33,8 @@ def _of_group(kind: tuple[str, str]) -> tuple[str, str]:
 def not_seen(world: World, role: Role, error: KubeError) -> World:
     """The world with something in it that could not be looked at."""
     passing = isinstance(error, Unavailable) and not isinstance(error, NotListedError)
-    unseen = Unseen(Problem(_reason(error), error.message), passing)
-    return replace(world, unseen={**world.unseen, role: unseen})
+    unseen = ReadFailure(Problem(_reason(error), error.message), passing)
+    return replace(world, unreadable={**world.unreadable, role: unseen})
 
 
 def _reason(error: KubeError) -> Reason:

@@ -18,7 +18,7 @@ from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
 from service.decide.reasons import Reason
-from service.decide.reclaim import wants_author
+from service.decide.reclaim import needs_author
 from service.decide.world import Cluster, HostConflict, Node, Pod, Reachability, Role, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
@@ -99,7 +99,7 @@ class Observer:
         if world.cluster is None and world.children and clusters is not None:
             world = replace(world, cluster=await self._really_no_cluster(subject, clusters))
         world = await self._with_node(subject, world)
-        if wants_author(subject.intent, subject.status, self._clock.now()):
+        if needs_author(subject.intent, subject.status, self._clock.now()):
             world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
         host = host_of(self._identities, subject.intent.spec, world)
         changes = await self._drifts.look(subject, world)
@@ -300,7 +300,7 @@ class Observer:
 
     async def _with_agent(self, subject: Subject, world: World) -> World:
         """The reclaim agent, where there should be one."""
-        if world.node is None or not reclaim_agent.wanted(subject.intent, world):
+        if world.node is None or not reclaim_agent.wanted_commands(subject.intent, world):
             self._with_agents.discard(subject.key)
             return world
         self._with_agents.add(subject.key)

@@ -227,7 +227,7 @@ async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_wh
 async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
     scene = Scene(None)
     trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], Reason(reason), "it failed")
-    scene.outcome = {"done": (), "trouble": trouble}
+    scene.outcome = {"done": (), "failure": trouble}
     with pytest.raises(TroubleError, match="it failed") as raised:
         await scene.reconcile(KEY)
     assert raised.value.retry_after is None, "the back-off decides"
@@ -237,7 +237,7 @@ async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
 async def test_how_long_the_server_asks_to_wait_is_respected():
     scene = Scene(None)
     first = decide(builders.intent(), scene.world, MORNING).actions[0]
-    scene.outcome = {"done": (), "trouble": Failure(first, Reason.API_UNAVAILABLE, "busy", timedelta(seconds=7))}
+    scene.outcome = {"done": (), "failure": Failure(first, Reason.API_UNAVAILABLE, "busy", timedelta(seconds=7))}
     with pytest.raises(TroubleError) as raised:
         await scene.reconcile(KEY)
     assert raised.value.retry_after == timedelta(seconds=7)
@@ -334,7 +334,7 @@ def test_what_was_left_for_later_does_not_hold_up_what_is_to_be_looked_at_soon(p
     reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(CLOSES))
     left = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
     plan = Plan(Phase.SHUTTING_DOWN, "Draining", "message", requeue_after=pause)
-    reconciler._look_again(KEY, plan, Outcome(left=left))
+    reconciler._look_again(KEY, plan, Outcome(postponed=left))
     real = 1.0
     assert queue.take() == KEY
 
@@ -344,5 +344,5 @@ def test_what_was_left_for_later_is_tried_again_where_nothing_else_is_to_be_done
     queue = Queue(ManualClock(MORNING))
     reconciler = Reconciler(queue, nobody, nobody, nobody, ManualClock(MORNING))
     left = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
-    reconciler._look_again(KEY, Plan(Phase.ACTIVE, "MachineRunning", "message"), Outcome(left=left))
+    reconciler._look_again(KEY, Plan(Phase.ACTIVE, "MachineRunning", "message"), Outcome(postponed=left))
     assert (queue.depth, queue.waiting) == (0, 1)

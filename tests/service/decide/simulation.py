@@ -15,14 +15,14 @@ from crds.status import Remediation, ScheduledMachineStatus
 from service.decide import contracts, manifests, reclaim_agent
 from service.decide import plan as actions
 from service.decide.drain import must_leave
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.hosts import DEFAULT_IDENTITIES, host_of
 from service.decide.intent import Intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.plan import Action, Event, Plan
 from service.decide.reasons import Reason
-from service.decide.reclaim import wants_author
+from service.decide.reclaim import needs_author
 from service.decide.report import report
 from service.decide.situation import Situation
 from service.decide.world import (
@@ -103,7 +103,7 @@ class Simulation:
         plan = decide(self.intent, world, self.now)
         outcome = self._perform(plan, world, crash_after)
         after = report(Situation.at(self.intent, replace(self.world(), status=world.status), self.now), plan, outcome)
-        told = notices(world.status, after, plan, outcome)
+        told = new_events(world.status, after, plan, outcome)
         self.status = stored(after)
         self.events += told
         return Pass(world, plan, outcome, self.status, told)
@@ -146,7 +146,7 @@ class Simulation:
             done.append(action)
         if crash_after is not None and trouble is None:
             raise Crash
-        return Outcome(tuple(done), trouble, tuple(blockers), left=tuple(left))
+        return Outcome(tuple(done), trouble, tuple(blockers), postponed=tuple(left))
 
     # What it sees
 
@@ -174,7 +174,7 @@ class Simulation:
             machine=self._machine(),
         )
         seen = replace(seen, host=host_of(DEFAULT_IDENTITIES, self.intent.spec, seen))
-        if wants_author(self.intent, self.status, self.now):
+        if needs_author(self.intent, self.status, self.now):
             seen = replace(seen, enabled_by=self.enabled_by)
         ours = seen.our_machine
         if ours is None or ours.node_name is None:
@@ -184,7 +184,7 @@ class Simulation:
         seen = replace(seen, workload=self._workload(), node=node)
         if draining:
             seen = replace(seen, pods=tuple(self.pods)) if self.pods_listed else replace(seen, workload=UNLISTED)
-        agent = ReclaimAgent(commands=self.agent_config) if reclaim_agent.wanted(self.intent, seen) else None
+        agent = ReclaimAgent(commands=self.agent_config) if reclaim_agent.wanted_commands(self.intent, seen) else None
         return replace(seen, reclaim_agent=agent)
 
     def _workload(self) -> Reachability:

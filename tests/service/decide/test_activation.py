@@ -97,7 +97,7 @@ def test_a_child_of_the_same_name_that_is_not_ours_is_never_adopted(role):
     foreign = {"machine": machine(of={"ours": False})} if role is Role.MACHINE else {str(role): child(role, ours=False)}
     plan = decide(intent(), world(**foreign), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
-    assert plan.backoff_needed, "nobody tells us when it goes"
+    assert plan.backoff, "nobody tells us when it goes"
 
 
 # Leaving

@@ -55,7 +55,7 @@ def short(condition: Condition) -> tuple[str, str]:
 def trouble(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
     plan = decide(of or intent(), seen or running_world(), now)
     failed = next(action for action in plan.actions if isinstance(action, kind))
-    return Outcome(trouble=Failure(failed, "Forbidden", "the API server says no"))
+    return Outcome(failure=Failure(failed, "Forbidden", "the API server says no"))
 
 
 # Ready
@@ -181,7 +181,7 @@ def test_references_valid_is_not_judged_anew_while_paused():
 @pytest.mark.parametrize("reason", ["ProviderNotFound", "ProviderRejected"])
 def test_references_valid_is_false_when_a_provider_does_not_take_its_part(reason):
     create = decide(intent(), world(), MORNING).actions[0]
-    refused = told(world(), outcome=Outcome(trouble=Failure(create, reason, "no such kind")))["ReferencesValid"]
+    refused = told(world(), outcome=Outcome(failure=Failure(create, reason, "no such kind")))["ReferencesValid"]
     assert (short(refused), refused.message) == (("False", reason), "no such kind")
 
 

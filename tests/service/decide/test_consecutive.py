@@ -116,7 +116,7 @@ BASES = (
 def expected_phase(sim: Simulation, before: Phase | None) -> Phase:
     """The table, read once more by somebody else."""
     world, intent = sim.world(), sim.intent
-    present = bool(world.children) or world.machine_unseen
+    present = bool(world.children) or world.machine_unknown
     housed = world.contract is None or (world.cluster is not None and not world.cluster.deleting)
     for applies, phase in (
         (world.paused, before or Phase.PENDING),
@@ -281,7 +281,7 @@ def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_age
     last = sim.step()
     assert (sim.node.unschedulable, sim.agent_config) == (False, ("idea",))
     assert condition(last.status, "NodeTainted").reason == "PatchFailed"
-    assert last.outcome.trouble is not None, "so that it is tried again, ever more rarely"
+    assert last.outcome.failure is not None, "so that it is tried again, ever more rarely"
 
 
 def test_a_cancelled_shutdown_leaves_the_whole_grace_to_the_next():

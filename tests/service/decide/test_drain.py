@@ -145,7 +145,7 @@ def test_a_refused_eviction_is_asked_for_again_when_its_pause_is_over():
     due = pod("due", refusal=Refusal("a budget", timedelta(0)))
     state = drain([waiting, due])
     assert (state.to_evict, state.refused, state.remaining) == ((due,), (waiting,), 2)
-    assert state.ask_again_in == 7 * SECOND
+    assert state.retry_after == 7 * SECOND
 
 
 # A Node whose kubelet does not report

@@ -6,7 +6,7 @@ import pytest
 
 from crds.status import MachinePhase, Phase, Remediation
 from service.decide import plan as actions
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan
@@ -115,7 +115,7 @@ def test_a_pause_while_the_machine_is_being_deleted_cancels_nothing(phase):
     plan = decide(intent(), seen, TOMORROW)
     after = report(situation(TOMORROW, seen=seen), plan, Outcome())
     assert after.machine_phase is MachinePhase.DELETING
-    assert "ShutdownCancelled" not in [notice.reason for notice in notices(seen.status, after, plan, Outcome())]
+    assert "ShutdownCancelled" not in [notice.reason for notice in new_events(seen.status, after, plan, Outcome())]
 
 
 @pytest.mark.parametrize("why", ["killed", "asked back", "unhealthy"])
@@ -308,12 +308,12 @@ def test_a_finalizer_that_was_released_with_children_left_is_a_warning():
 
 def test_why_a_machine_was_deleted_is_said_without_a_double_stop():
     delete = actions.Delete(Role.MACHINE, "desk-machine", "uid", "the window closed")
-    (notice,) = notices(running_status(), running_status(), PLAN, Outcome(done=(delete,)))
+    (notice,) = new_events(running_status(), running_status(), PLAN, Outcome(done=(delete,)))
     assert notice.message == "Asked for the deletion of Machine desk-machine: the window closed."
 
 
 def test_nothing_changed_nothing_told():
-    assert notices(status(), status(), PLAN, Outcome()) == []
+    assert new_events(status(), status(), PLAN, Outcome()) == []
 
 
 def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_cannot_be_stored():
@@ -321,7 +321,7 @@ def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_can
     for seen, of in ((world(cluster=None), intent()), (world(), legible(broken_spec()))):
         plan = decide(of, seen, MORNING)
         assert plan.problem
-        assert notices(before, before, plan, Outcome()) == []
+        assert new_events(before, before, plan, Outcome()) == []
 
 
 def test_a_spec_that_was_invalid_from_the_start_is_told_once():
@@ -337,7 +337,7 @@ def pass_over(seen, now):
     s = situation(now, seen=seen)
     plan = decide(s.intent, s.world, now)
     after = report(s, plan, Outcome(done=plan.actions))
-    told = notices(seen.status, after, plan, Outcome(done=plan.actions))
+    told = new_events(seen.status, after, plan, Outcome(done=plan.actions))
     return after, [notice.reason for notice in told if notice.warning]
 
 

@@ -9,7 +9,7 @@ from crds.status import Phase
 from service.decide import plan as actions
 from service.decide.lifecycle import RULES, decide
 from service.decide.plan import Plan
-from service.decide.removal import ASK_AGAIN
+from service.decide.removal import RETRY_PAUSE
 from service.decide.world import Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -60,7 +60,7 @@ def test_the_rules_are_in_the_order_of_the_table():
         "disabled",
         "cluster_missing",
         "unreadable_schedule",
-        "out_of_sight",
+        "unreadable_objects",
         "inside_window",
         "outside_window",
     ]
@@ -79,7 +79,7 @@ AT_REST = [
 @pytest.mark.parametrize(("of", "seen", "now", "boundary"), AT_REST)
 def test_at_rest_nothing_is_looked_at_before_the_next_boundary(of, seen, now, boundary):
     plan = decide(of, seen, now)
-    assert (plan.requeue_at, plan.requeue_after, plan.backoff_needed) == (boundary, None, False)
+    assert (plan.requeue_at, plan.requeue_after, plan.backoff) == (boundary, None, False)
 
 
 # 0: paused
@@ -455,7 +455,7 @@ def test_a_cancelled_shutdown_uncordons_although_the_pods_could_not_be_listed(ed
 @pytest.mark.parametrize("seen", [cordoned_node(), None], ids=["Node seen", "no Node seen"])
 def test_pods_that_could_not_be_listed_bring_another_look_soon_whatever_the_rule(edited, now, phase, seen):
     plan = decide(edited, draining_world(workload=UNLISTED, node=seen, pods=None), now)
-    assert (plan.phase, plan.requeue_after) == (phase, ASK_AGAIN)
+    assert (plan.phase, plan.requeue_after) == (phase, RETRY_PAUSE)
 
 
 def test_taints_are_kept_although_the_pods_could_not_be_listed():

@@ -9,7 +9,7 @@ from service.decide.drainrules import DRAIN_LABEL, DrainRules
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome, explain
 from service.decide.plan import Plan
-from service.decide.removal import ASK_AGAIN
+from service.decide.removal import RETRY_PAUSE
 from service.decide.world import Contract, Refusal, Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -179,14 +179,14 @@ def test_the_node_of_another_host_is_not_cordoned_while_its_cluster_is_out_of_re
 def test_pods_that_could_not_be_listed_once_are_asked_for_again_soon():
     seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=UNLISTED, node=None)
     plan = decide(intent(), seen, LATER)
-    assert (plan.reason, plan.requeue_after) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+    assert (plan.reason, plan.requeue_after) == ("WorkloadClusterUnreachable", RETRY_PAUSE)
 
 
 def test_a_node_whose_pods_could_not_be_listed_is_cordoned_but_never_taken_for_drained():
     seen = draining_world(workload=UNLISTED, node=node(), pods=None)
     waiting, over = decide(intent(), seen, LATER), decide(intent(), seen, CLOSES + GRACE)
     assert (kinds(waiting), waiting.drain, waiting.requeue_at) == (["Cordon"], None, CLOSES + GRACE)
-    assert (waiting.reason, waiting.requeue_after) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+    assert (waiting.reason, waiting.requeue_after) == ("WorkloadClusterUnreachable", RETRY_PAUSE)
     assert [one.undrained for one in deletes(over)] == [True]
 
 

@@ -8,7 +8,7 @@ from service.decide import plan as actions
 from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
-from service.decide.report import premature, report
+from service.decide.report import report, should_defer
 from service.decide.taints import write_note
 from service.decide.world import Reachability, Role
 from tests.service.decide.builders import (
@@ -343,7 +343,7 @@ def test_blocking_pods_and_budgets_are_named():
 
 def test_a_message_has_a_limit():
     plan = decide(intent(), world(), MORNING)
-    endless = Outcome(trouble=Failure(plan.actions[0], "Rejected", "x" * 5000))
+    endless = Outcome(failure=Failure(plan.actions[0], "Rejected", "x" * 5000))
     assert len(reported(world(), outcome=endless).message) == 1024
 
 
@@ -361,7 +361,7 @@ def just_started(**changes):
 
 def is_premature(seen, **changes):
     s = situation(of=intent(**changes), seen=seen)
-    return premature(s, decide(s.intent, seen, MORNING), Outcome())
+    return should_defer(s, decide(s.intent, seen, MORNING), Outcome())
 
 
 def test_a_start_takes_nothing_back_that_is_only_not_seen_yet():
