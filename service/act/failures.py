@@ -21,7 +21,7 @@ from service.workload.clusters import WorkloadUnreachable
 
 
 def failure_from(action: Action, error: KubeError) -> Failure:
-    """The trouble that an error of an action amounts to."""
+    """The failure that an error of an action means."""
     after = error.retry_after
     return Failure(
         action=action,
@@ -64,7 +64,7 @@ def _sentence(action: Action, error: KubeError) -> str:
         return f"Cannot create {what}: its namespace is being deleted."
     match error:
         case AlreadyExists():
-            return f"{what} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
+            return f"{what} exists and belongs to another owner. Delete or rename it, or rename this ScheduledMachine."
         case NotFound():
             return f"Cannot create {what}: is the provider for {action.manifest['apiVersion']} installed? {text}"
         case _:

@@ -1,4 +1,4 @@
-"""How a machine comes and is kept right while its window is open."""
+"""Creating the machine and keeping it up to date while its window is open."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ def _leaving(s: Situation) -> Plan | None:
     if not leaving:
         return None
     listed = ", ".join(f"{child.kind} {child.name}" for child in leaving)
-    message = f"The window is open, but {listed} of the previous machine is still leaving."
+    message = f"Waiting for the deletion of {listed}, which belongs to the previous machine."
     machine = s.world.our_machine
     if machine is None:
         return Plan(Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, shutdown=s.shutdown_started)
@@ -43,8 +43,8 @@ def _leaving(s: Situation) -> Plan | None:
         message = f"{listed} is being deleted, though Machine {machine.child.name} is not; waiting until it is gone."
         return Plan(
             Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, actions=uncordon(s.world)
-        )  # it stays: no shutdown goes on
-    removal = remove(s, at_once=False, why="the previous Machine is leaving")
+        )  # the Machine stays, so no shutdown is in progress
+    removal = remove(s, at_once=False, why="the previous Machine is being deleted")
     return replace(plan_from(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE, message=message)
 
 
@@ -53,16 +53,16 @@ def _foreign(s: Situation) -> Plan | None:
     if found is None:
         return None
     actions = uncordon(s.world)
-    # Only what carries our label is watched, and what belongs to others need not.
+    # Only objects with our label are watched; those of other owners need not have it, so nothing wakes this one.
     return Plan(Phase.ERROR, found.reason, found.message, actions, problem=True, backoff=True)
 
 
 def foreign_objects(world: World) -> Problem | None:
-    """Objects of somebody else under the names that we need."""
+    """Objects of other owners that have the names that the controller needs."""
     if not world.foreign:
         return None
     listed = ", ".join(f"{child.kind} {child.name}" for child in world.foreign)
-    message = f"{listed} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
+    message = f"{listed} exists and belongs to another owner. Delete or rename it, or rename this ScheduledMachine."
     if all(child.labels.get(names.LABEL_OWNER) == world.me.name for child in world.foreign):
         message = (
             f"{listed} exists and is not owned by this ScheduledMachine, though it carries its label. If it was "
@@ -75,8 +75,8 @@ def _rival(s: Situation) -> Plan | None:
     if s.world.rival is None:
         return None
     message = (
-        f"Machine {s.world.rival} was made for this ScheduledMachine by another operator; a second one would claim the "
-        "same host. Let that operator remove it, or delete it."
+        f"Machine {s.world.rival} was created for this ScheduledMachine by another operator; a second one would claim "
+        "the same host. Let that operator remove it, or delete it."
     )
     return Plan(Phase.ERROR, Reason.FOREIGN_OBJECT, message, problem=True)
 
@@ -84,37 +84,40 @@ def _rival(s: Situation) -> Plan | None:
 def _no_capi(s: Situation) -> Plan | None:
     if s.world.contract is not None:
         return None
-    message = "Cluster API is not installed in this cluster; the machine is created as soon as it is."
+    message = "Cluster API is not installed in this cluster; the controller creates the machine once it is."
     if s.world.machine_unknown:
-        message = "Cluster API is not served here, so the Machine cannot be seen; nothing is changed until it is."
+        message = (
+            "The API server does not serve Cluster API, so the controller cannot see the Machine; it changes nothing "
+            "until it can."
+        )
     return Plan(Phase.PENDING, Reason.CAPI_NOT_INSTALLED, message, problem=True)
 
 
 def _previous(s: Situation) -> Plan | None:
-    """Objects of a Machine that is gone are never given to a new one."""
+    """Delete the objects of a Machine that is gone; a new Machine never gets them."""
     if s.world.machine is not None or s.world.status.machine_ref is None:
         return None
     if s.world.children:
         removal = remove(s, at_once=False, why="left over from the previous Machine")
         return replace(plan_from(Phase.PENDING, removal), reason=Reason.WAITING_FOR_PREVIOUS_MACHINE)
-    # The status must have forgotten the old Machine first: else what is made next would look like leftovers of it.
+    # The status drops the old Machine first; else the next objects would count as leftovers of it.
     return Plan(
-        Phase.PENDING, Reason.MACHINE_GONE, "The Machine is gone; making a new one.", requeue_after=timedelta(0)
+        Phase.PENDING, Reason.MACHINE_GONE, "The Machine is gone; creating a new one.", requeue_after=timedelta(0)
     )
 
 
 def _outdated(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
-    """An edit before there is a Machine: it would point at what the spec says now, and find what it said before."""
+    """Delete objects whose spec was edited before the Machine was created, so that it gets the current ones."""
     old = () if s.world.machine is not None else manifests.outdated(spec, s.world)
     if not old:
         return None
-    why = "its spec was edited before there was a Machine"
+    why = "its spec was edited before the Machine was created"
     deletes = tuple(Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in old)
     listed = ", ".join(f"{child.kind} {child.name}" for child in old)
     return Plan(
         Phase.PENDING,
         Reason.WAITING_FOR_PREVIOUS_MACHINE,
-        f"{listed} was made from specs that were edited since; making it anew.",
+        f"{listed} was created from specs that have been edited since; creating it again.",
         deletes,
     )
 
@@ -123,7 +126,7 @@ def _host_conflict(s: Situation) -> Plan | None:
     other = s.world.host_conflict
     if other is None or s.world.our_machine is not None:
         return None
-    message = f"The host is taken by {conflicting_name(s.world)}; nothing is created while both want it."
+    message = f"The host is taken by {conflicting_name(s.world)}; no Machine is created until the host is free."
     return Plan(Phase.PENDING, Reason.HOST_CONFLICT, message, problem=True)
 
 
@@ -144,23 +147,23 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         node = s.world.node
         note = write_note(s.world.me.uid, taints.owned, node, s.world.neighbours)
         actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, note))
-    # Last: it gives the Node a new version, and taints are written only to the version that was seen.
+    # Last: it changes the Node's resourceVersion, and taints are written only to the version that was read.
     actions = (*actions, *uncordon(s.world))
     failure = machine_failure(s.world)
     if failure:
         return Plan(
             Phase.ERROR, failure.reason, failure.message or failure.reason, actions, problem=True, taints=taints
         )
-    unseen = lasting_failure(s.world)
-    if unseen:
+    unread = lasting_failure(s.world)
+    if unread:
         return Plan(
-            Phase.ACTIVE, unseen.failure.reason, unreadable_message(s.world), actions, problem=True, taints=taints
+            Phase.ACTIVE, unread.failure.reason, unreadable_message(s.world), actions, problem=True, taints=taints
         )
     return report_lateness(s, spec, Plan(Phase.ACTIVE, *_progress(s.world), actions=actions, taints=taints))
 
 
 def _before_creation(world: World) -> tuple[Action, ...]:
-    """What must be stored first: our finalizer, and that no shutdown of an earlier Machine counts for the new one."""
+    """What is stored first: our finalizer, and that the shutdown of the previous Machine is over."""
     finalizer = () if world.me.finalized else (AddFinalizer(),)
     stale = world.status.shutdown_started_at is not None and world.machine is None
     return (*finalizer, RecordShutdown(started_at=None)) if stale else finalizer
@@ -169,7 +172,7 @@ def _before_creation(world: World) -> tuple[Action, ...]:
 def _creations(s: Situation, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
     world, machine = s.world, s.world.our_machine
     if world.unreadable:
-        return ()  # what cannot be seen may be there
+        return ()  # an object that cannot be read may exist
     missing = manifests.creations(spec, world)
     opens = s.intent.opened_at(s.now) if missing else None
     wanted = tuple(with_window_annotation(create, opens) for create in missing)
@@ -180,7 +183,7 @@ def _creations(s: Situation, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
 
 
 def _progress(world: World) -> tuple[AnyReason, str]:
-    """Reason and message of a machine that is on its way or there."""
+    """Reason and message of a machine that is being provisioned or runs."""
     machine, wrong, workload = world.our_machine, contradiction(world), world.workload
     if wrong:
         return wrong.reason, wrong.message
@@ -192,7 +195,7 @@ def _progress(world: World) -> tuple[AnyReason, str]:
         return Reason.WORKLOAD_CLUSTER_UNREACHABLE, f"{what} cannot be seen: {workload.message}"
     if named:
         known = world.status.node_ref is not None and world.status.node_ref.uid is not None
-        gone = f"Node {named} is not in the workload cluster any more."
+        gone = f"Node {named} is no longer in the workload cluster."
         return Reason.WAITING_FOR_NODE, gone if known and workload else f"Node {named} has not been seen yet."
     waiting = f" ({machine.waiting_for})" if machine and machine.waiting_for else ""
     return Reason.MACHINE_PROVISIONING, f"The machine is being provisioned{waiting}."
@@ -200,14 +203,14 @@ def _progress(world: World) -> tuple[AnyReason, str]:
 
 def _node_progress(node: Node) -> tuple[AnyReason, str]:
     if not node.provider_id:
-        return Reason.WAITING_FOR_NODE, f"Node {node.name} does not say yet which host it is: it has no providerID."
+        return Reason.WAITING_FOR_NODE, f"Node {node.name} has no providerID yet."
     if not node.ready:
         return Reason.NODE_NOT_READY, f"Node {node.name} is not ready."
     return Reason.MACHINE_RUNNING, f"Machine is running as Node {node.name}."
 
 
 def taints_for(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
-    """What the Node's taints should be; None while there is no Node of ours that is Ready."""
+    """The taints that the Node should have; None until our Node is Ready."""
     node = world.node
     if node is None or not node.ready or not node_is_ours(world):
         return None

@@ -1,4 +1,4 @@
-"""The conditions of a ScheduledMachine; each function tells one, or nothing where it does not apply."""
+"""The conditions of a ScheduledMachine; each function drafts one, or returns None if it does not apply."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -40,7 +40,7 @@ class ConditionDraft(NamedTuple):
 
 
 class ReportInput(NamedTuple):
-    """All that conditions are told from."""
+    """What conditions are made from."""
 
     s: Situation
     plan: Plan
@@ -48,7 +48,7 @@ class ReportInput(NamedTuple):
 
     @property
     def reason(self) -> AnyReason:
-        """Why things are as they are: the trouble if there is any, a slow provider, else the plan's reason."""
+        """The reason to report: that of a failure, a slow provider, or the plan."""
         if self.outcome.failure is not None:
             return self.outcome.failure.reason
         if self.outcome.throttled is not None and self.outcome.throttled.slow:
@@ -63,19 +63,19 @@ class ReportInput(NamedTuple):
 
 def conditions(s: Situation, plan: Plan, outcome: Outcome) -> tuple[Condition, ...]:
     """All conditions that apply; `lastTransitionTime` moves only when `status` flips."""
-    account = ReportInput(s, plan, outcome)
+    given = ReportInput(s, plan, outcome)
     before = {condition.type: condition for condition in s.world.status.conditions}
-    told = (tell(account) for tell in _CONDITIONS)
-    return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in told if one)
+    drafts = (draft(given) for draft in _CONDITIONS)
+    return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in drafts if one)
 
 
-def _stamp(told: ConditionDraft, before: Condition | None, now: datetime, generation: int) -> Condition:
-    kept = before is not None and before.status == told.status
+def _stamp(draft: ConditionDraft, before: Condition | None, now: datetime, generation: int) -> Condition:
+    kept = before is not None and before.status == draft.status
     return Condition(
-        type=told.type,
-        status=told.status,
-        reason=told.reason,
-        message=one_line(told.message, 1024),
+        type=draft.type,
+        status=draft.status,
+        reason=draft.reason,
+        message=one_line(draft.message, 1024),
         last_transition_time=before.last_transition_time if kept and before else now,
         observed_generation=generation,
     )
@@ -88,7 +88,7 @@ def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool 
 def _ready(a: ReportInput) -> ConditionDraft:
     node, seen = a.s.world.node, lasting_failure(a.s.world) is None
     serves = node is not None and node.ready and node_is_ours(a.s.world) and seen
-    # The phase alone does not tell: while everything is paused it stays, whatever becomes of the Machine.
+    # The phase alone is not enough: during a pause it stays, even if the Machine fails.
     running = a.plan.phase is Phase.ACTIVE and machine_phase(a.s.world) is MachinePhase.RUNNING
     return ConditionDraft(
         ConditionType.READY, _yes(running and serves and a.outcome.failure is None), a.reason, a.message
@@ -99,7 +99,7 @@ def _scheduled(a: ReportInput) -> ConditionDraft:
     intent = a.s.intent
     if intent.schedule is None:
         return ConditionDraft(
-            ConditionType.SCHEDULED, "Unknown", Reason.INVALID_SCHEDULE, "The schedule cannot be read."
+            ConditionType.SCHEDULED, "Unknown", Reason.INVALID_SCHEDULE, "The controller cannot read the schedule."
         )
     described = intent.schedule.describe()
     cause = disabling_reclaim(a.s.world)
@@ -135,12 +135,10 @@ def _machine_ready(a: ReportInput) -> ConditionDraft:
     if wrong:
         return ConditionDraft(ConditionType.MACHINE_READY, "False", wrong.reason, wrong.message or wrong.reason)
     if world.machine_unknown:
-        unseen = "Cluster API is not served here, so the Machine cannot be seen."
-        return ConditionDraft(ConditionType.MACHINE_READY, "Unknown", Reason.CAPI_NOT_INSTALLED, unseen)
+        message = "The API server does not serve Cluster API, so the controller cannot see the Machine."
+        return ConditionDraft(ConditionType.MACHINE_READY, "Unknown", Reason.CAPI_NOT_INSTALLED, message)
     if phase is None:
-        return ConditionDraft(
-            ConditionType.MACHINE_READY, "False", Reason.NO_MACHINE, "There is no Machine at present."
-        )
+        return ConditionDraft(ConditionType.MACHINE_READY, "False", Reason.NO_MACHINE, "No Machine exists.")
     if phase is not MachinePhase.RUNNING:
         return ConditionDraft(ConditionType.MACHINE_READY, "False", _BY_PHASE[phase], f"The CAPI Machine is {phase}.")
     return ConditionDraft(ConditionType.MACHINE_READY, "True", Reason.MACHINE_READY, "CAPI Machine is in Running state")
@@ -159,7 +157,7 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
             Reason.INVALID_SPEC,
             f"The spec is invalid: {'; '.join(a.s.intent.problems)}",
         )
-    # Rules that come first, such as a disabled schedule, need no Cluster: what is wrong with it is wrong all the same.
+    # Rules that come first, such as a disabled schedule, need no Cluster, but the condition reports it.
     broken = cluster_problem(a.s) or foreign_objects(a.s.world)
     if broken:
         return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
@@ -190,10 +188,10 @@ def _node_tainted(a: ReportInput) -> ConditionDraft | None:
 
 
 def _taint_result(a: ReportInput) -> ConditionDraft | None:
-    trouble, spec = a.outcome.failure, a.s.intent.spec
-    if trouble and isinstance(trouble.action, ApplyTaints):
-        return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.PATCH_FAILED, trouble.message)
-    # Rules that leave taints alone, such as a disabled schedule, plan none: what is on the Node is told all the same.
+    failure, spec = a.outcome.failure, a.s.intent.spec
+    if failure and isinstance(failure.action, ApplyTaints):
+        return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.PATCH_FAILED, failure.message)
+    # Rules that leave taints alone, such as a disabled schedule, plan none; those on the Node are reported anyway.
     found = a.plan.taints or (taints_for(a.s.world, spec) if spec else None)
     unwritten = found is None or (found.changed and not a.outcome.did(ApplyTaints))
     known = _known(a, ConditionType.NODE_TAINTED)
@@ -201,7 +199,7 @@ def _taint_result(a: ReportInput) -> ConditionDraft | None:
         return known
     if found and found.conflicts:
         listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found.conflicts)
-        message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
+        message = f"Set by another owner and left as it is: {listed}. Remove it from the Node or from spec.nodeTaints."
         return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.TAINT_OWNERSHIP_CONFLICT, message)
     if unwritten:
         return None
@@ -238,7 +236,7 @@ def _up_to_date(a: ReportInput) -> ConditionDraft | None:
             f"Changed since the operator created it: {listed}.",
         )
     return ConditionDraft(
-        ConditionType.UP_TO_DATE, "True", Reason.UP_TO_DATE, "The Machine was made from the current specs."
+        ConditionType.UP_TO_DATE, "True", Reason.UP_TO_DATE, "The Machine was created from the current specs."
     )
 
 
@@ -262,7 +260,7 @@ def _workload_reachable(a: ReportInput) -> ConditionDraft | None:
 
 
 def _drained(a: ReportInput) -> ConditionDraft | None:
-    """How far the drain is; what was told last stays true while the Node cannot be seen and while CAPI goes on."""
+    """The progress of the drain; while the Node cannot be seen, and while CAPI drains, the last report stays."""
     if a.plan.shutdown is None or a.s.world.our_machine is None:
         return None
     if any(isinstance(action, Delete) and action.undrained for action in a.outcome.done):
@@ -272,7 +270,7 @@ def _drained(a: ReportInput) -> ConditionDraft | None:
         return _known(a, ConditionType.DRAINED)
     if state.done:
         return ConditionDraft(
-            ConditionType.DRAINED, "True", Reason.NODE_DRAINED, "All pods that had to leave have left the Node."
+            ConditionType.DRAINED, "True", Reason.NODE_DRAINED, "All pods that must leave have left the Node."
         )
     reason = Reason.DRAIN_BLOCKED if a.s.now >= a.s.drain_warning else Reason.DRAINING
     return ConditionDraft(ConditionType.DRAINED, "False", reason, a.message)
@@ -284,18 +282,18 @@ def _reclaim_agent_ready(a: ReportInput) -> ConditionDraft | None:
     if spec is None or not spec.kill_if_commands or machine is None or machine.leaving:
         return None
     if agent is None:
-        unseen = "The Node of this machine cannot be seen, so nobody can tell whether the agent runs there."
-        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "Unknown", Reason.NO_NODE_YET, unseen)
+        message = "The controller cannot see the Node, so it cannot tell whether the agent runs there."
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "Unknown", Reason.NO_NODE_YET, message)
     if agent.problem is not None:
         return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", agent.problem.reason, agent.problem.message)
     if any(isinstance(action, InstallAgent) for action in a.outcome.postponed):
-        message = "The agent's ConfigMap or the Node's label could not be written; tried again soon."
+        message = "Could not write the agent's ConfigMap or the Node's label; retrying."
         return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", Reason.NOT_EQUIPPED, message)
     return ConditionDraft(
         ConditionType.RECLAIM_AGENT_READY,
         "True",
         Reason.AGENT_READY,
-        "The agent runs on the Node and knows what to look for.",
+        "The agent runs on the Node and has its list of commands.",
     )
 
 
@@ -306,7 +304,7 @@ def _host_conflict(a: ReportInput) -> ConditionDraft | None:
         ConditionType.HOST_CONFLICT,
         "True",
         Reason.HOST_CONFLICT,
-        f"The same host is meant for {conflicting_name(a.s.world)}.",
+        f"Another ScheduledMachine needs the same host: {conflicting_name(a.s.world)}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which Events a user sees: one per happening, told by what was done and by what changed in the status."""
+"""The Events of one pass: one for each action that matters to users and for each change of the status."""
 
 from collections.abc import Iterator, Mapping
 
@@ -28,7 +28,7 @@ def new_events(
     return [
         *_schedule(before, after),
         *_drain(plan, outcome),
-        *(notice for action in outcome.done for notice in _done(action, plan)),
+        *(event for action in outcome.done for event in _done(action, plan)),
         *_shutdown(before, after),
         *_phase(before, after, plan),
         *_reclaim(before, after, plan, outcome),
@@ -38,31 +38,34 @@ def new_events(
 
 
 _SUSPENDED = (Phase.DISABLED, Phase.TERMINATED, Phase.EMERGENCY_REMOVE)
-"""Phases in which the schedule does not govern."""
+"""Phases in which the machine does not follow its schedule."""
 
 
 def _schedule(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Event]:
     if after.phase in _SUSPENDED:
         return
     if after.in_schedule and not before.in_schedule:
-        yield Event(Reason.SCHEDULE_ACTIVATED, "A window of the schedule opened.")
+        yield Event(Reason.SCHEDULE_ACTIVATED, "The window opened.")
     if before.in_schedule and after.in_schedule is False:
-        yield Event(Reason.SCHEDULE_DEACTIVATED, "The window of the schedule closed.")
+        yield Event(Reason.SCHEDULE_DEACTIVATED, "The window closed.")
 
 
 def _done(action: Action, plan: Plan) -> Iterator[Event]:
     match action:
         case Create(role=Role.MACHINE, manifest=manifest):
-            yield Event(Reason.MACHINE_CREATED, f"Created Machine {manifest['metadata']['name']} and what it needs.")
+            yield Event(
+                Reason.MACHINE_CREATED,
+                f"Created Machine {manifest['metadata']['name']} with its bootstrap and infrastructure objects.",
+            )
         case Create(role=role, manifest=manifest):
             if plan.phase is not Phase.ACTIVE or not _creates_machine(plan):
                 yield Event(Reason.OBJECT_CREATED, f"Created the missing {role} object {manifest['metadata']['name']}.")
         case Delete(role=Role.MACHINE, name=name, why=why):
-            yield Event(Reason.MACHINE_DELETED, f"Asked for the deletion of Machine {name}: {why}.")
+            yield Event(Reason.MACHINE_DELETED, f"Deleting Machine {name}: {why}.")
         case RecordShutdown(started_at=started) if started is not None and plan.phase is Phase.SHUTTING_DOWN:
             yield Event(
                 Reason.SHUTDOWN_STARTED,
-                "The shutdown began: pods leave the Node, if there is one, then the Machine goes.",
+                "Shutting down: draining the Node, if one has joined, then deleting the Machine.",
             )
         case RecordRemediation(count=count):
             yield Event(
@@ -71,12 +74,10 @@ def _done(action: Action, plan: Plan) -> Iterator[Event]:
         case ApplyTaints():
             yield Event(Reason.NODE_TAINTS_APPLIED, f"Wrote the taints of Node {action.node}.")
         case Patch(subresource="status", name=name):
-            message = (
-                f"Cleared the mark of a MachineHealthCheck on Machine {name}: it succeeds again, the Machine stays."
-            )
+            message = f"The MachineHealthCheck of Machine {name} succeeds again; the Machine stays."
             yield Event(Reason.REMEDIATION_CANCELLED, message)
         case Patch(why=why, role=role, name=name) if why != "deletion":
-            yield Event(Reason.DRIFT_REPAIRED, f"Put right {why} of {role} object {name}.")
+            yield Event(Reason.DRIFT_REPAIRED, f"Restored {why} of the {role} object {name}.")
         case _:
             return
 
@@ -86,7 +87,7 @@ def _drain(plan: Plan, outcome: Outcome) -> Iterator[Event]:
         if isinstance(action, Delete) and action.undrained:
             yield Event(Reason.DRAIN_TIMED_OUT, "Not all pods left in time; the Machine is deleted anyway.")
         elif isinstance(action, Delete) and action.role is Role.MACHINE and plan.drain and plan.drain.done:
-            yield Event(Reason.NODE_DRAINED, "All pods that had to leave have left the Node.")
+            yield Event(Reason.NODE_DRAINED, "All pods that must leave have left the Node.")
 
 
 def _creates_machine(plan: Plan) -> bool:
@@ -99,27 +100,33 @@ def _shutdown(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> 
     stays = same_machine and after.machine_phase not in (None, MachinePhase.DELETING)
     interrupted = any(condition.type == ConditionType.PAUSED for condition in after.conditions)
     if ended and stays and not interrupted and after.phase is not Phase.SHUTTING_DOWN:
-        yield Event(Reason.SHUTDOWN_CANCELLED, "The shutdown was cancelled before the Machine was deleted.")
+        yield Event(Reason.SHUTDOWN_CANCELLED, "Cancelled the shutdown before the Machine was deleted.")
     if before.machine_ref and not after.machine_ref:
-        yield Event(Reason.MACHINE_REMOVED, f"Machine {before.machine_ref.name} and all that belonged to it is gone.")
+        yield Event(Reason.MACHINE_REMOVED, f"Machine {before.machine_ref.name} and its objects are gone.")
 
 
 def _phase(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan) -> Iterator[Event]:
     if after.phase == before.phase:
         return
     if after.phase is Phase.DISABLED and before.phase is not Phase.EMERGENCY_REMOVE:
-        yield Event(Reason.SCHEDULE_DISABLED, "The schedule is disabled; what exists stays as it is.")
+        yield Event(Reason.SCHEDULE_DISABLED, _disabled(after))
     if after.phase is Phase.TERMINATED:
-        yield Event(Reason.KILL_SWITCH, "The kill switch is on; the machine is removed at once.")
+        yield Event(Reason.KILL_SWITCH, "The kill switch is on; removing the machine at once.")
     if before.phase in _SUSPENDED and after.phase not in _SUSPENDED and not plan.final:
-        yield Event(Reason.SCHEDULE_RESUMED, "The schedule governs this machine again.")
+        yield Event(Reason.SCHEDULE_RESUMED, "The machine follows its schedule again.")
+
+
+def _disabled(after: ScheduledMachineStatus) -> str:
+    if after.machine_ref is None:
+        return "The schedule is disabled."
+    return f"The schedule is disabled; Machine {after.machine_ref.name} keeps running."
 
 
 def _reclaim(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
 ) -> Iterator[Event]:
-    """Told by what is stored rather than by what was done, so that a crash in between does not swallow it."""
-    # The kill switch goes first: when it is off again, a reclaim that it interrupted goes on and is not a new one.
+    """From what is stored rather than from what was done, so that a crash in between does not lose an Event."""
+    # The kill switch outranks a reclaim: when it is off again, the reclaim goes on and is not a new one.
     goes_on = before.phase is Phase.TERMINATED and before.reclaim is not None
     if after.phase is Phase.EMERGENCY_REMOVE and before.phase is not Phase.EMERGENCY_REMOVE and not goes_on:
         yield Event(Reason.EMERGENCY_RECLAIM, plan.message)
@@ -133,9 +140,11 @@ def _reclaim(
         yield Event(Reason.RECLAIM_REVERTED, message)
 
 
-_DISABLED = "spec.schedule.enabled is false now, so that the machine does not come back before somebody enables it."
-_DISABLED_AGAIN = "Enabled too early: the reclaim is under way. Disabled again; enable it once the phase is Disabled."
-_IGNORE = "If it manages this object, let it ignore spec.schedule.enabled."
+_DISABLED = "Set spec.schedule.enabled to false: the machine stays out of service until a user sets it to true."
+_DISABLED_AGAIN = (
+    "The schedule was enabled during the reclaim, and is disabled again. Enable it once the phase is Disabled."
+)
+_IGNORE = "If it manages this object, configure it to ignore spec.schedule.enabled."
 _WARN_WHEN: Mapping[str, ConditionStatus] = {
     ConditionType.REFERENCES_VALID: "False",
     ConditionType.WORKLOAD_CLUSTER_REACHABLE: "False",
@@ -180,11 +189,11 @@ def _changed(condition: Condition, was: Condition | None) -> Iterator[Event]:
 def _problems(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome
 ) -> Iterator[Event]:
-    """One Warning when something that needs mending starts or changes its reason."""
+    """One Warning when a problem starts or changes its reason."""
     if after == before:
-        return  # nothing new, or the status could not be stored: it is told along with that
+        return  # nothing new, or the status could not be stored: the Event comes with it
     if outcome.failure and isinstance(outcome.failure.action, ApplyTaints):
-        return  # NodeTainted tells it
+        return  # the condition NodeTainted reports it
     reason = _problem(plan, outcome)
     if reason is None or reason in _reported_by_conditions(after):
         return

@@ -1,6 +1,6 @@
-"""For which window a machine was made, noted on its objects, so that a clock that is a little behind leaves it alone.
+"""The window that a machine was created for, noted on its objects, so that a clock a little behind does not remove it.
 
-The note is part of the manifest: it is there as soon as the object is, whatever happens to the replica that made it.
+The note is part of the manifest, so it exists as soon as the object does, even if the replica crashes.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from service.decide.world import Child, World
 
 
 def with_window_annotation(create: Create, opens: datetime | None) -> Create:
-    """The creation of an object that says when its window opened; one that has always been open needs no note."""
+    """The creation with an annotation for the opening of the window; a window without an opening needs none."""
     if opens is None:
         return create
     metadata: Mapping[str, Any] = create.manifest["metadata"]
@@ -24,7 +24,7 @@ def with_window_annotation(create: Create, opens: datetime | None) -> Create:
 
 
 def latest_window(world: World) -> datetime | None:
-    """The opening of the window for which our objects were made; the latest, should they differ."""
+    """The opening of the window that our objects were created for; the latest, if they differ."""
     return max(filter(None, map(_read, world.children)), default=None)
 
 

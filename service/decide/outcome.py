@@ -1,4 +1,4 @@
-"""What came of a plan: what was done, what stopped it, what held it up. Made by `service.act`, read by the report."""
+"""The result of a plan: what was done, what failed, what held it up. Made by `service.act`, read by the report."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,12 +17,12 @@ class Blocker:
     pod: Pod
     reason: str
     retry_after: timedelta | None = None
-    """In how much real time the controller asks again."""
+    """In real time: when the controller tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an action failed, and whether only a human can help."""
+    """Why an action failed."""
 
     action: Action
     reason: AnyReason
@@ -32,11 +32,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """A write that was put off, as enough calls to the same kind of provider object are under way."""
+    """A write that waits because enough calls for the same kind of provider object are in flight."""
 
     kind: str
     slow: bool
-    """Whether those calls take long: the user is told then."""
+    """Whether those calls take long; then the status says so."""
 
     @property
     def message(self) -> str:
@@ -52,11 +52,11 @@ class Outcome:
     failure: Failure | None = None
     blockers: tuple[Blocker, ...] = field(default=())
     interrupted: bool = False
-    """Whether something changed under our hands, so that the rest of the plan must be thought over."""
+    """Whether an object changed meanwhile, so that the rest of the plan must be decided again."""
     postponed: tuple[Action, ...] = ()
-    """What was tried in vain and left for later."""
+    """Best-effort actions that failed and are tried again later."""
     throttled: Throttled | None = None
-    """What the rest of the plan waits for."""
+    """Why the rest of the plan waits."""
 
     def did(self, kind: type[Action]) -> bool:
         """Whether an action of that class was carried out."""
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def explain(plan: Plan, outcome: Outcome) -> str:
-    """The sentence for the user: the trouble if there is any, else where things stand and who holds them up."""
+    """The sentence for the user: the failure if there is one, else the plan's message and the pods that hold it up."""
     if outcome.failure is not None:
         return outcome.failure.message
     if outcome.throttled is not None and outcome.throttled.slow:
@@ -79,6 +79,6 @@ def explain(plan: Plan, outcome: Outcome) -> str:
 
 
 def _refused_before(plan: Plan) -> tuple[Blocker, ...]:
-    """Pods that are not asked again yet hold the drain up all the same."""
+    """Pods whose eviction is not tried again yet; they hold up the drain, too."""
     refused = plan.drain.refused if plan.drain else ()
     return tuple(Blocker(pod, pod.refusal.reason) for pod in refused if pod.refusal)

@@ -29,20 +29,20 @@ def machine_failure(world: World) -> Problem | None:
         return Problem(reason=Reason.INFRASTRUCTURE_GONE, message=lost)
     if not failure_is_certain(world):
         return machine.failure if _reported_before(world) else None
-    # CAPI keeps a failure reason for ever, also when the provider recovered.
+    # CAPI never clears a failure reason, even if the provider recovers.
     recovered = world.node is not None and world.node.ready and machine.infrastructure_ready
     return None if recovered else machine.failure
 
 
 def failure_is_certain(world: World) -> bool:
-    """Whether the Node that would outrank a failure could be looked at: a Machine is never replaced on a guess."""
+    """Whether the Node, which outranks a failure, could be read: a Machine is never replaced on a guess."""
     machine, blind = world.our_machine, world.workload is None or not world.workload.reachable
     may_run = machine is not None and machine.node_name is not None and machine.infrastructure_ready
     return not (may_run and blind and world.node is None)
 
 
 def _reported_before(world: World) -> bool:
-    """Whether the status says so already; what cannot be seen stays as it was."""
+    """Whether the status reports the failure already; without a view of the Node it stays as it was."""
     machine, before = world.our_machine, world.status
     same = machine is not None and before.machine_ref is not None and before.machine_ref.uid == machine.child.uid
     return same and before.machine_phase is MachinePhase.FAILED

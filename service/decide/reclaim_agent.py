@@ -1,6 +1,6 @@
-"""What the reclaim agent needs in the workload cluster: a label on the Node that brings it there, and its ConfigMap.
+"""The reclaim agent in the workload cluster: a label on the Node that selects it for the DaemonSet, and a ConfigMap.
 
-The label is set first and taken off last, so a Node without it has no ConfigMap of ours.
+The label is set first and removed last, so a Node without it has no ConfigMap of ours.
 """
 
 from crds import names
@@ -11,7 +11,7 @@ from service.decide.world import Node, World
 
 
 def agent_actions(intent: Intent, world: World) -> tuple[Action, ...]:
-    """What to change about the agent on our Node; a reclaim under way sees to that itself."""
+    """The actions for the agent on our Node; none during a reclaim, which has its own."""
     node, machine = world.node, world.our_machine
     if node is None or machine is None or not node_is_ours(world) or world.status.reclaim is not None:
         return ()
@@ -24,7 +24,7 @@ def agent_actions(intent: Intent, world: World) -> tuple[Action, ...]:
 
 
 def wanted_commands(intent: Intent, world: World) -> tuple[str, ...]:
-    """The commands that the agent on our Node should look for; none if there should be no agent."""
+    """The commands that the agent on our Node should watch for; none if it should not run."""
     machine = world.our_machine
     if intent.spec is None or machine is None or machine.leaving or not node_is_ours(world):
         return ()
@@ -32,12 +32,12 @@ def wanted_commands(intent: Intent, world: World) -> tuple[str, ...]:
 
 
 def remove_agent(node: Node) -> tuple[Action, ...]:
-    """Take the agent off a Node, if it is on it."""
+    """Remove the agent from a Node that has it."""
     return (RemoveAgent(node=node.name, uid=node.uid),) if names.LABEL_RECLAIM_AGENT in node.labels else ()
 
 
 def is_labelled(node: Node) -> bool:
-    """Whether the agent's DaemonSet picks the Node."""
+    """Whether the agent's DaemonSet selects the Node."""
     return node.labels.get(names.LABEL_RECLAIM_AGENT) == names.RECLAIM_AGENT_ENABLED
 
 

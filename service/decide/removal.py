@@ -1,7 +1,7 @@
-"""How a machine leaves: cordon, evict, delete the Machine, wait for CAPI, clear up what is left.
+"""Removing a machine: cordon, evict, delete the Machine, wait for CAPI, delete the objects that are left.
 
-Only the Machine is deleted: CAPI then drains, removes infrastructure, bootstrap and Node, in that order. Taking the
-infrastructure away alongside would make CAPI skip its drain.
+Only the Machine is deleted: CAPI then drains, removes infrastructure, bootstrap and Node, in that order. If the
+infrastructure were deleted at the same time, CAPI would skip its drain.
 """
 
 from dataclasses import dataclass, replace
@@ -20,8 +20,11 @@ from service.decide.visibility import unreadable_message
 from service.decide.world import Machine, Node, World
 
 RETRY_PAUSE: Final = timedelta(seconds=5)
-"""Pause before asking again for the pods of a Node that could not be listed, or after an eviction failed."""
-_UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
+"""Pause before the pods of a Node are listed again after a failure, or an eviction is tried again."""
+_NO_CAPI: Final = (
+    "The API server does not serve Cluster API, so the controller cannot tell whether the Machine is gone; waiting "
+    "until it can."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def plan_from(phase: Phase, removal: Removal) -> Plan:
 
 
 def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
-    """What to do next to get rid of whatever is ours; `at_once` knows neither grace nor drain."""
+    """The next steps to remove all our objects; with `at_once` neither grace nor drain."""
     machine = s.world.our_machine
     if machine is None:
         return _clear_up(s, why)
@@ -63,33 +66,32 @@ def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
 
 
 def delete_machine(s: Situation, machine: Machine, why: str) -> Removal:
-    """Ask for the deletion of a Machine that is of no use any more; CAPI drains what may still run on it."""
+    """Delete a Machine that is to be replaced; CAPI drains the pods that may still run on it."""
     return _recorded(s, _delete_machine(s, machine, why=why))
 
 
 def with_recorded_start(s: Situation, removal: Removal) -> Removal:
-    """The removal with its beginning stored, also where there is no Machine that would have had it stored."""
+    """The removal with its start stored, also if no Machine exists."""
     return removal if removal.shutdown is not None else _recorded(s, removal)
 
 
 def _recorded(s: Situation, step: Removal) -> Removal:
-    """The step, once it stands in the status when it all began: every deadline counts from there."""
+    """The step, after the start of the shutdown is stored: every deadline counts from there."""
     first = () if s.shutdown_started else (RecordShutdown(started_at=s.now),)
     return replace(step, actions=(*first, *step.actions), shutdown=s.shutdown_started or s.now)
 
 
 def _clear_up(s: Situation, why: str) -> Removal:
-    """The Machine is gone: delete whatever CAPI left behind."""
+    """The Machine is gone: delete the objects that CAPI left behind."""
     if s.world.machine_unknown:
-        unseen = unreadable_message(s.world) or _UNSEEN
-        # Taking away the infrastructure of a Machine that only cannot be seen would rip out a running host.
-        return Removal(Reason.CAPI_NOT_INSTALLED, unseen, shutdown=s.shutdown_started)
+        message = unreadable_message(s.world) or _NO_CAPI
+        # The Machine may exist: deleting its infrastructure would take a running host away from it.
+        return Removal(Reason.CAPI_NOT_INSTALLED, message, shutdown=s.shutdown_started)
     left = s.world.children
     deletes = tuple(
         Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
     )
-    listed = ", ".join(f"{child.kind} {child.name}" for child in left)
-    waiting = f"Waiting until {listed} is gone." if listed else "" if s.world.unreadable else "Nothing is left."
+    waiting = _waiting(s.world)
     return Removal(
         reason=Reason.REMOVING_OBJECTS,
         message=f"{waiting} {unreadable_message(s.world)}".strip(),
@@ -98,8 +100,15 @@ def _clear_up(s: Situation, why: str) -> Removal:
     )
 
 
+def _waiting(world: World) -> str:
+    listed = ", ".join(f"{child.kind} {child.name}" for child in world.children)
+    if listed:
+        return f"Waiting for the deletion of {listed}."
+    return "" if world.unreadable else "All objects are gone."
+
+
 def _wait_for_capi(s: Situation, machine: Machine, *, at_once: bool) -> Removal:
-    """Deletion was asked for; once the grace is up, CAPI must not wait for pods or volumes either."""
+    """The Machine is being deleted; after the grace period CAPI must not wait for pods or volumes either."""
     hurry = at_once or s.now >= s.grace_deadline
     patch = _exclude_drain(machine) if hurry else None
     waiting = f"says: {machine.waiting_for}" if machine.waiting_for else "waits for its provider."
@@ -122,7 +131,7 @@ def _drain_first(s: Situation, machine: Machine, why: str) -> Removal:
 
 
 def _nothing_to_drain(world: World, machine: Machine) -> bool:
-    """No Node ever joined, it is gone, or what stands under its name is another host."""
+    """No Node has joined, it is gone, or the Node of that name is another host."""
     if machine.node_name is None:
         return True
     reachable = world.workload is not None and world.workload.reachable
@@ -130,7 +139,7 @@ def _nothing_to_drain(world: World, machine: Machine) -> bool:
 
 
 def _time_is_up(s: Situation, machine: Machine, why: str) -> Removal:
-    """Nothing may hold up the deletion any more, a cordon neither; but a Node found empty, if late, was drained."""
+    """Delete the Machine without a cordon, which could fail; a Node without pods counts as drained, even if late."""
     state = drain_of(s.world, s.now) if s.world.pods is not None else None
     drained = state is not None and state.done
     return replace(_delete_machine(s, machine, why=why, undrained=not drained), drain=state if drained else None)
@@ -152,7 +161,7 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
     assert node is not None, "checked by the caller"  # noqa: S101 - narrows the type
     cordon = _cordon(s.world)
     if s.world.pods is None:
-        # Pods are looked at only once the shutdown stands in the status, so right after this plan.
+        # The observer lists pods only once the start of the shutdown is stored, so in the next pass.
         return Removal(Reason.DRAINING, f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
     state = drain_of(s.world, s.now)
     if state.done:
@@ -183,7 +192,7 @@ def _sooner(*pauses: timedelta | None) -> timedelta | None:
 
 
 def _deadline_message(s: Situation) -> str:
-    return f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same."
+    return f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC anyway."
 
 
 def _cordon(world: World) -> tuple[Action, ...]:
@@ -194,9 +203,9 @@ def _cordon(world: World) -> tuple[Action, ...]:
 
 
 def uncordon(world: World) -> tuple[Action, ...]:
-    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before.
+    """Undo a cordon of ours, after a cancelled shutdown or one of an earlier Machine.
 
-    A cordon of another ScheduledMachine that is on the same Node now is left to that one.
+    A cordon of another ScheduledMachine on the same Node stays.
     """
     node = world.node
     if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
@@ -215,10 +224,10 @@ def _delete_machine(
     undrained: bool = False,
     completed: bool = False,
 ) -> Removal:
-    """Bound CAPI's own waits by what is left of ours, then ask for the deletion.
+    """Limit CAPI's own waits to the time that is left of ours, then delete.
 
-    With `completed`, the Node is drained, but has pods that CAPI would wait for until they are deleted, although they
-    have completed: it need not drain.
+    With `completed`, the Node is drained and has pods that have completed. CAPI would wait until they are deleted, so
+    it skips its drain.
     """
     left = timedelta(0) if at_once else s.grace_deadline - s.now
     hurry = left < timedelta(seconds=1)
@@ -227,7 +236,7 @@ def _delete_machine(
     delete = Delete(role=child.role, name=child.name, uid=child.uid, why=why, undrained=undrained)
     return Removal(
         reason=Reason.DRAIN_TIMED_OUT if undrained else Reason.DELETING_MACHINE,
-        message=f"Deleting Machine {child.name}{', although not all pods have left in time' if undrained else ''}.",
+        message=f"Deleting Machine {child.name}{'; not all pods left in time' if undrained else ''}.",
         actions=(*((bound,) if bound else ()), delete),
         requeue_at=s.grace_deadline if left > timedelta(0) else None,
     )

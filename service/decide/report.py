@@ -1,4 +1,4 @@
-"""The status that tells the truth about one ScheduledMachine: derived from what was seen, decided and done."""
+"""The status of one ScheduledMachine, derived from what was observed, decided and done."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -74,9 +74,9 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
 
 
 def should_defer(s: Situation, plan: Plan, outcome: Outcome) -> bool:
-    """Whether a report would take back what is known only because its Node could not be looked at yet.
+    """Whether to write no status yet, because it would lack a Node that only has not been read yet.
 
-    So it is after a start, before the workload cluster's first answer, which brings another look within seconds.
+    After a start that is so until the workload cluster's first answer, which wakes the object within seconds.
     """
     world, machine = s.world, s.world.our_machine
     awaited = world.workload is None and s.intent.cluster_name is not None
@@ -88,7 +88,7 @@ def should_defer(s: Situation, plan: Plan, outcome: Outcome) -> bool:
 def report_failed_read(
     before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime
 ) -> ScheduledMachineStatus:
-    """The status where nothing could be seen or decided: what is known stays, and it says why there is no more."""
+    """The status if the objects could not be read: what is known stays, and Ready says what failed."""
     others = tuple(condition for condition in before.conditions if condition.type != ConditionType.READY)
     known = next((condition for condition in before.conditions if condition.type == ConditionType.READY), None)
     flipped = known is None or known.status != "False"
@@ -106,9 +106,9 @@ def report_failed_read(
 
 
 def phase_after(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> Phase:
-    """A creation that failed is an Error; any other trouble leaves the machine where the plan sees it.
+    """A creation that failed is an Error; any other failure leaves the phase of the plan.
 
-    But where a reclaim could not be stored, none is under way: what the phase says and `status.reclaim` agree.
+    If a reclaim could not be stored, none is in progress: the phase and `status.reclaim` agree.
     """
     undone = [action for action in plan.actions if action not in outcome.done]
     if any(isinstance(action, RecordReclaim) for action in undone):
@@ -119,13 +119,13 @@ def phase_after(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) ->
 
 
 def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> datetime | None:
-    """A shutdown counts from when that was stored; that one is over needs no storing first."""
+    """A shutdown counts once its start is stored; its end needs no storing first."""
     planned = [action for action in plan.actions if isinstance(action, RecordShutdown)]
     return plan.shutdown if all(action in outcome.done for action in planned) else before.shutdown_started_at
 
 
 def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | None:
-    """The count begins anew with the next window; the shortest pause holds across windows too."""
+    """The count starts again with the next window; the shortest pause holds across windows."""
     action = next((action for action in outcome.done if isinstance(action, RecordRemediation)), None)
     if action is not None:
         return Remediation(count=action.count, at=action.at, machine_uid=action.machine_uid)
@@ -136,14 +136,14 @@ def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | No
 
 
 def _last_scheduled(s: Situation) -> datetime | None:
-    """An instant far ahead comes from a clock that was wrong: nobody waits until that time really comes."""
+    """A time far ahead comes from a clock that was wrong, and is replaced."""
     known = s.world.status.last_scheduled_time
     far_ahead = known is not None and known - s.now >= SMALL_STEP_BACK
     return s.now if is_new(s.world) or (far_ahead and s.world.our_machine is not None) else known
 
 
 def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
-    """Kept for as long as the Machine lives; in a status that does not have it yet, since it has been Ready."""
+    """Kept for as long as the Machine exists; if the status lacks it, the time since which Ready is True."""
     if world.our_machine is None and not world.machine_unknown:
         return None
     known = None if is_new(world) else world.status.first_ready_time
@@ -168,7 +168,7 @@ def _recorded(before: ScheduledMachineStatus, role: Role) -> ObjectReference | N
 
 
 def _machine_ref(world: World) -> ObjectReference | None:
-    """Kept until everything is gone, so that leftovers are never mistaken for the start of something new."""
+    """Kept until all objects are gone, so that leftovers never count as parts of a new machine."""
     kept = None if world.all_gone else world.status.machine_ref
     return _ref(world, Role.MACHINE) or kept
 
@@ -184,7 +184,7 @@ def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | Non
     if world.machine_unknown:
         return before
     if machine is None:
-        # A reclaim under way must know the Node again by its uid, to take the request off it.
+        # A reclaim in progress needs the uid to remove the request from the Node.
         return before if world.status.reclaim is not None and not plan.reclaimed else None
     if contradiction(world) is not None:
         return before
@@ -194,7 +194,7 @@ def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | Non
     known = before if same else None
     uid = world.node.uid if world.node and world.node.name == machine.node_name else (known.uid if known else None)
     if has_stale_request(world) and not outcome.did(ClearReclaimRequest):
-        uid = None  # with the uid recorded, the old request would count as a new one
+        uid = None  # with the uid in the status, the stale request would count as a new one
     return NodeReference(name=machine.node_name, uid=uid)
 
 
@@ -225,7 +225,7 @@ def _provider_id(world: World) -> str | None:
 
 
 def _host(s: Situation) -> str | None:
-    """The host that the Machine was made for: by now the spec may name another, and this one is still in use."""
+    """The host that the Machine was created for; it is in use even if the spec names another by now."""
     world = s.world
     known = None if world.all_gone else recorded(world.status.host_hash)
     if world.our_machine is None or (known and not is_new(world)):
@@ -246,12 +246,12 @@ def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, 
 
 
 def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:
-    told = (AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints)
-    return tuple(islice(told, TAINTS_MAX))
+    applied = (AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints)
+    return tuple(islice(applied, TAINTS_MAX))
 
 
 def _returns(s: Situation) -> bool:
-    """Whether the schedule governs this object at all."""
+    """Whether the object follows its schedule at present."""
     suspended = s.intent.kill_switch or s.world.me.deleting_since is not None or s.world.status.reclaim is not None
     return s.intent.enabled and not suspended
 

@@ -156,7 +156,7 @@ def test_references_valid_is_false_with_the_reason(seen, of, reason):
 def test_references_valid_tells_what_is_wrong_also_where_another_rule_decides(edit):
     gone = told(running_world(cluster=None), of=intent(**edit))["ReferencesValid"]
     assert short(gone) == ("False", "ClusterNotFound")
-    assert gone.message == "Cluster prod does not exist in this namespace."
+    assert gone.message == "Cluster prod does not exist in namespace team; create it, or correct spec.clusterName."
     taken = told(world(machine=machine(of={"ours": False})), of=intent(**edit))["ReferencesValid"]
     assert short(taken) == ("False", "ForeignObject")
 
@@ -467,4 +467,4 @@ def test_what_was_told_of_a_drain_stays_while_its_node_cannot_be_seen_and_while_
 def test_a_blocked_drain_names_its_pods_and_when_waiting_ends():
     message = told(draining_world(pod(labels={DRAIN_LABEL: "wait-completed"})), THIRD)["Drained"].message
     assert "waiting for completion: apps/web" in message
-    assert "The Machine is deleted at 18:05:00 UTC all the same." in message
+    assert "The Machine is deleted at 18:05:00 UTC anyway." in message

@@ -309,7 +309,7 @@ def test_a_finalizer_that_was_released_with_children_left_is_a_warning():
 def test_why_a_machine_was_deleted_is_said_without_a_double_stop():
     delete = actions.Delete(Role.MACHINE, "desk-machine", "uid", "the window closed")
     (notice,) = new_events(running_status(), running_status(), PLAN, Outcome(done=(delete,)))
-    assert notice.message == "Asked for the deletion of Machine desk-machine: the window closed."
+    assert notice.message == "Deleting Machine desk-machine: the window closed."
 
 
 def test_nothing_changed_nothing_told():

@@ -259,7 +259,7 @@ def test_a_request_that_cannot_be_taken_off_a_node_that_stays_is_why_the_reclaim
     status = sim.step().status
     assert (status.phase, status.machine_ref) == (Phase.EMERGENCY_REMOVE, None)
     assert status.message == (
-        "Node node-7 was asked back (idea). Everything is gone; the request is being taken off the Node."
+        "The owner of Node node-7 claimed it back (idea). All objects are gone; removing the request from the Node."
     )
     sim.fails = None
     sim.settle()
@@ -305,7 +305,9 @@ OFF = {"schedule": {"enabled": False}}
 def test_it_is_over_when_all_is_gone_and_the_schedule_disabled():
     plan = decide(intent(**OFF), gone(), MORNING)
     assert (plan.phase, plan.reclaimed, plan.actions) == (Phase.DISABLED, True, ())
-    assert plan.message.startswith("Disabled by an emergency reclaim: Node node-7 was asked back (idea). To return it")
+    assert plan.message.startswith(
+        "Disabled by an emergency reclaim: the owner of Node node-7 claimed it back (idea). To return"
+    )
 
 
 def test_it_is_over_although_the_node_outlives_its_machine_without_the_request():
@@ -427,7 +429,7 @@ def test_gitops_that_enables_it_in_the_middle_is_overruled_and_named():
     assert sim.told().count("EmergencyReclaimDisabledSchedule") == 1
 
 
-def test_a_person_who_enables_it_in_the_middle_is_told_that_it_was_too_early():
+def test_a_person_who_enables_it_in_the_middle_learns_that_it_was_too_early():
     sim = running()
     sim.ask_back()
     sim.settle()
@@ -438,7 +440,7 @@ def test_a_person_who_enables_it_in_the_middle_is_told_that_it_was_too_early():
     assert not sim.intent.enabled
     told = [event.message for event in sim.events if event.reason == "EmergencyReclaimDisabledSchedule"]
     assert len(told) == 2
-    assert "too early" in told[1]
+    assert "during the reclaim" in told[1]
 
 
 def test_nobody_is_named_while_the_author_does_not_matter():

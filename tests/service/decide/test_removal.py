@@ -66,7 +66,7 @@ def test_pods_are_evicted_and_asked_again_until_they_are_gone():
 def test_pods_that_are_terminating_are_waited_for():
     plan = decide(intent(), draining_world(pod(leaving=True)), LATER)
     assert (plan.actions, plan.requeue_after) == ((), None)
-    ends = "The Machine is deleted at 18:05:00 UTC all the same."
+    ends = "The Machine is deleted at 18:05:00 UTC anyway."
     assert plan.message == f"Draining Node node-7: 1 pod(s) left, terminating: apps/web. {ends}"
 
 
@@ -98,7 +98,7 @@ def test_rules_that_cannot_be_read_are_named_and_the_machine_goes_at_its_time_al
     seen = draining_world(pod(), drain_rules=DrainRules(problem="MachineDrainRule jobs cannot be read: why"))
     plan = decide(intent(), seen, LATER)
     assert plan.actions == ()
-    assert "no pod is evicted, as MachineDrainRule jobs cannot be read: why" in plan.message
+    assert "no pod is evicted, because MachineDrainRule jobs cannot be read: why" in plan.message
     assert [delete.undrained for delete in deletes(decide(intent(), seen, CLOSES + GRACE))] == [True]
 
 
@@ -214,7 +214,7 @@ def test_the_shorter_of_grace_and_drain_timeout_ends_the_drain(grace, drain, end
     before, after = decide(asked, held, CLOSES + ends - SECOND / 2), decide(asked, held, CLOSES + ends)
     assert (before.reason, before.requeue_at) == ("Draining", CLOSES + ends)
     assert after.reason == "DrainTimedOut"
-    assert "although not all pods have left in time" in after.message
+    assert "not all pods left in time" in after.message
     assert [delete.undrained for delete in deletes(after)] == [True]
 
 
@@ -345,7 +345,7 @@ def left_over(**seen):
 def test_when_the_machine_is_gone_whatever_is_left_is_deleted():
     plan = decide(intent(), left_over(), LATER)
     assert [delete.role for delete in deletes(plan)] == [Role.INFRASTRUCTURE, Role.BOOTSTRAP]
-    assert plan.message == "Waiting until RemoteMachine desk-infra, K0sWorkerConfig desk-bootstrap is gone."
+    assert plan.message == "Waiting for the deletion of RemoteMachine desk-infra, K0sWorkerConfig desk-bootstrap."
 
 
 @pytest.mark.parametrize("contract", [None, Contract.V1BETA2], ids=["unseen", "gone"])

@@ -181,7 +181,7 @@ def test_deletion_removes_the_machine_then_waits_for_what_is_unseen_and_lets_go_
     waiting, over = decide(intent(), left, deadline - SECOND), decide(intent(), left, deadline)
     assert (kinds(waiting), waiting.requeue_at) == ([], deadline)
     assert (kinds(over), over.reason, over.problem) == (["ReleaseFinalizer"], "FinalizerReleased", True)
-    assert "infrastructure object, which cannot be seen" in over.message
+    assert "infrastructure object, which cannot be read" in over.message
 
 
 def test_with_the_kill_switch_the_deadline_does_not_wait_for_the_grace():
