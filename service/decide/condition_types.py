@@ -1,11 +1,22 @@
-"""Condition types, the reasons that each can have, and the reasons of Events."""
+"""Phases, condition types, the reasons that each type can have, and the reasons of Events, as the docs list them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Self
 
-from crds.status import ConditionStatus
+from crds.status import ConditionStatus, Phase
 from service.decide.reasons import Reason
+
+PHASES: Final = {
+    Phase.PENDING: "A window is open, and not all three objects exist yet; the message says why.",
+    Phase.ACTIVE: "Bootstrap object, infrastructure object and Machine exist; `Ready` says whether the Node is Ready.",
+    Phase.SHUTTING_DOWN: "The controller drains the Node, or the Machine is being deleted.",
+    Phase.INACTIVE: "No window is open, and no object exists.",
+    Phase.DISABLED: "`spec.schedule.enabled` is false; a machine that runs keeps running.",
+    Phase.TERMINATED: "`spec.killSwitch` is true; the reason is `Terminating` until all objects are gone.",
+    Phase.EMERGENCY_REMOVE: "The host is being returned to its owner.",
+    Phase.ERROR: "A person should look at it; the message says why.",
+}
 
 
 class ConditionType(StrEnum):
