@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from crds import cel, names
-from crds.schema import COLUMNS, WIDE_COLUMNS, object_schema
+from crds.schema import COLUMNS, WIDE_COLUMNS, default_note, object_schema
 
 Schema = dict[str, Any]
 
@@ -46,13 +46,19 @@ def _table(path: str, schema: Schema) -> Iterator[str]:
             _type(field),
             "yes" if name in required else "",
             f"`{_plain(field['default'])}`" if "default" in field else "",
-            field.get("description", ""),
+            _meaning(field),
             "; ".join(_limits(field)),
         )
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     for rule in schema.get(cel.VALIDATIONS, ()):
         yield f"\nRule: `{rule.get('fieldPath', path).lstrip('.')}` {rule['message']}."
     yield ""
+
+
+def _meaning(field: Schema) -> str:
+    """The description without the default, which has a column of its own."""
+    text = str(field.get("description", ""))
+    return text.removesuffix(default_note(field["default"])) if "default" in field else text
 
 
 def _plain(value: Any) -> str:

@@ -161,6 +161,9 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
     broken = cluster_problem(a.s) or foreign_objects(a.s.world)
     if broken:
         return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
+    if a.s.world.contract is None:
+        message = "Cluster API is not installed in this cluster, so the controller cannot check the references."
+        return ConditionDraft(ConditionType.REFERENCES_VALID, "Unknown", Reason.CAPI_NOT_INSTALLED, message)
     return ConditionDraft(
         ConditionType.REFERENCES_VALID,
         "True",

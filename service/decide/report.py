@@ -33,6 +33,7 @@ from service.decide.plan import (
     RecordRemediation,
     RecordShutdown,
 )
+from service.decide.printer_columns import next_column, schedule_column
 from service.decide.readiness import is_new
 from service.decide.reclaim import has_stale_request
 from service.decide.replacement import REMEDIATION_PAUSE
@@ -63,6 +64,8 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         applied_node_taints=_applied(world, plan, outcome),
         last_scheduled_time=_last_scheduled(s),
         first_ready_time=_first_ready(world, found),
+        schedule=schedule_column(s.intent.schedule) if s.intent.schedule else None,
+        next_change=next_column(s.intent, s.now) if _returns(s) else None,
         next_activation=_next_activation(s),
         next_cleanup=_next_cleanup(s, plan),
         shutdown_started_at=_shutdown(before, plan, outcome),

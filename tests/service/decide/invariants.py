@@ -2,9 +2,11 @@
 
 from crds.status import Condition, Phase, ScheduledMachineStatus
 from service.decide import plan as actions
+from service.decide.condition_types import REASONS_OF
 from service.decide.drain import pods_unknown
 from service.decide.phases import machine_failure, node_is_ours
 from service.decide.plan import Action, Plan
+from service.decide.reasons import ProviderReason, read_reason
 from service.decide.reclaim import current_reclaim
 from service.decide.situation import Situation
 from service.decide.world import Role, World
@@ -82,6 +84,7 @@ def _check_explains(last: Pass) -> None:
     status, ready = last.status, condition(last.status, "Ready")
     assert status.message
     assert all(one.message and one.reason for one in status.conditions), "every condition says why"
+    assert [one for one in status.conditions if not _is_listed(one)] == [], "the docs list every reason of a condition"
     assert ready.reason == (last.outcome.failure.reason if last.outcome.failure else last.plan.reason)
     assert {"Ready", "Scheduled", "MachineReady", "ReferencesValid"} <= {one.type for one in status.conditions}
     if ready.status == "True":
@@ -141,6 +144,15 @@ def _check_conditions(before: ScheduledMachineStatus, after: ScheduledMachineSta
         assert one.observed_generation == after.observed_generation
         if was is not None and was.status == one.status:
             assert was.last_transition_time == one.last_transition_time, "moves only when the status flips"
+
+
+def _is_listed(one: Condition) -> bool:
+    """Whether the docs have this reason for this status of this condition; a provider's own word is never listed."""
+    reason = read_reason(one.reason)
+    return isinstance(reason, ProviderReason) or reason in _REASONS[one.type][one.status]
+
+
+_REASONS = {str(kind): by_status for kind, by_status in REASONS_OF.items()}
 
 
 def condition(status: ScheduledMachineStatus, kind: str) -> Condition:

@@ -161,8 +161,9 @@ def test_references_valid_tells_what_is_wrong_also_where_another_rule_decides(ed
     assert short(taken) == ("False", "ForeignObject")
 
 
-def test_of_a_cluster_that_cannot_be_looked_at_nothing_bad_is_said():
-    assert short(told(world(contract=None, cluster=None))["ReferencesValid"])[0] == "True"
+def test_without_cluster_api_it_is_unknown_whether_references_are_valid():
+    without = told(world(contract=None, cluster=None))
+    assert short(without["ReferencesValid"]) == ("Unknown", "CAPINotInstalled")
 
 
 def test_references_valid_is_true_otherwise():
