@@ -83,7 +83,7 @@ _REFERENCES: Final = (
 
 REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, ...]]]] = {
     ConditionType.READY: {
-        "True": (Reason.MACHINE_RUNNING, Reason.WAITING_FOR_PROVIDER, Reason.PAUSED),
+        "True": (Reason.MACHINE_RUNNING, Reason.WAITING_FOR_PROVIDER, Reason.PAUSED, Reason.DELETION_PAUSED),
         "False": (
             Reason.MACHINE_PROVISIONING,
             Reason.WAITING_FOR_NODE,
