@@ -234,10 +234,13 @@ def _delete_machine(
     bound = _exclude_drain(machine) if hurry else _bound_waits(s, machine, left, drained=completed)
     child = machine.child
     delete = Delete(role=child.role, name=child.name, uid=child.uid, why=why, undrained=undrained)
+    reason, message = Reason.DELETING_MACHINE, f"Deleting Machine {child.name}."
+    if undrained:
+        reason, message = Reason.DRAIN_TIMED_OUT, f"Deleting Machine {child.name}; not all pods left in time."
     return Removal(
-        reason=Reason.DRAIN_TIMED_OUT if undrained else Reason.DELETING_MACHINE,
-        message=f"Deleting Machine {child.name}{'; not all pods left in time' if undrained else ''}.",
-        actions=(*((bound,) if bound else ()), delete),
+        reason=reason,
+        message=message,
+        actions=(bound, delete) if bound else (delete,),
         requeue_at=s.grace_deadline if left > timedelta(0) else None,
     )
 

@@ -64,8 +64,8 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         applied_node_taints=_applied(world, plan, outcome),
         last_scheduled_time=_last_scheduled(s),
         first_ready_time=_first_ready(world, found),
-        schedule=schedule_column(s.intent.schedule) if s.intent.schedule else None,
-        next_change=next_column(s.intent, s.now) if _returns(s) else None,
+        schedule=_schedule(s),
+        next_change=_next_change(s),
         next_activation=_next_activation(s),
         next_cleanup=_next_cleanup(s, plan),
         shutdown_started_at=_shutdown(before, plan, outcome),
@@ -195,7 +195,9 @@ def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | Non
         return None
     same = not is_new(world) and before is not None and before.name == machine.node_name
     known = before if same else None
-    uid = world.node.uid if world.node and world.node.name == machine.node_name else (known.uid if known else None)
+    uid = known.uid if known else None
+    if world.node is not None and world.node.name == machine.node_name:
+        uid = world.node.uid
     if has_stale_request(world) and not outcome.did(ClearReclaimRequest):
         uid = None  # with the uid in the status, the stale request would count as a new one
     return NodeReference(name=machine.node_name, uid=uid)
@@ -257,6 +259,14 @@ def _returns(s: Situation) -> bool:
     """Whether the object follows its schedule at present."""
     suspended = s.intent.kill_switch or s.world.me.deleting_since is not None or s.world.status.reclaim is not None
     return s.intent.enabled and not suspended
+
+
+def _schedule(s: Situation) -> str | None:
+    return schedule_column(s.intent.schedule) if s.intent.schedule else None
+
+
+def _next_change(s: Situation) -> str | None:
+    return next_column(s.intent, s.now) if _returns(s) else None
 
 
 def _next_activation(s: Situation) -> datetime | None:

@@ -150,6 +150,16 @@ def test_when_the_next_window_opens_and_the_current_one_closes(of, now, activati
     assert (told.next_activation, told.next_cleanup) == (activation, cleanup)
 
 
+def test_the_status_has_the_texts_for_the_columns_of_kubectl_get():
+    status = reported(running_world(), MORNING)
+    assert (status.schedule, status.next_change) == ("mon-fri 9-17 UTC", "closes Mon 18:00")
+
+
+def test_a_machine_that_does_not_follow_its_schedule_has_no_next_change():
+    status = reported(running_world(), MORNING, intent(schedule={"enabled": False}))
+    assert (status.schedule, status.next_change) == ("mon-fri 9-17 UTC", None)
+
+
 def test_next_cleanup_is_the_deadline_of_a_shutdown_under_way():
     assert reported(draining_world(pod()), CLOSES + MINUTE).next_cleanup == CLOSES + GRACE
 
