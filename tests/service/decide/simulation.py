@@ -103,10 +103,10 @@ class Simulation:
         plan = decide(self.intent, world, self.now)
         outcome = self._perform(plan, world, crash_after)
         after = report(Situation.at(self.intent, replace(self.world(), status=world.status), self.now), plan, outcome)
-        told = new_events(world.status, after, plan, outcome)
+        emitted = new_events(world.status, after, plan, outcome)
         self.status = stored(after)
-        self.events += told
-        return Pass(world, plan, outcome, self.status, told)
+        self.events += emitted
+        return Pass(world, plan, outcome, self.status, emitted)
 
     def settle(self, limit: int = 12) -> Pass:
         """Passes at one instant until nothing changes any more."""
@@ -120,7 +120,7 @@ class Simulation:
     def plan(self) -> Plan:
         return decide(self.intent, self.world(), self.now)
 
-    def told(self) -> list[str]:
+    def event_reasons(self) -> list[str]:
         """The reasons of all events so far."""
         return [event.reason for event in self.events]
 

@@ -86,7 +86,7 @@ def test_infrastructure_that_vanished_after_providerid_was_set_is_never_recreate
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "InfrastructureGone", ())
 
 
-def test_without_capi_nothing_is_created_and_somebody_is_told():
+def test_without_capi_nothing_is_created_and_a_warning_says_so():
     plan = decide(intent(), world(contract=None, cluster=None), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.PENDING, "CAPINotInstalled", (), True)
     assert plan.message.startswith("Cluster API is not installed")

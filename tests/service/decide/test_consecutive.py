@@ -195,7 +195,7 @@ def _lasting(sim: Simulation) -> tuple[object, ...]:
     return sim.node.taints, sim.node.unschedulable, sim.node.annotations, tuple(sim.pods)
 
 
-# Some chains of more than two, told in full
+# Some chains of more than two, in full
 
 
 def test_a_machine_that_somebody_deletes_inside_the_window_comes_back():
@@ -270,7 +270,7 @@ def test_a_replacement_that_stumbles_is_made_as_soon_as_it_can_be_and_counted_on
     sim.finish_deletion()
     sim.settle()
     assert (sim.status.phase, sim.status.remediation.count) == (Phase.ACTIVE, 1)
-    assert sim.told().count("Remediated") == 1
+    assert sim.event_reasons().count("Remediated") == 1
 
 
 def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_agent_away():

@@ -117,7 +117,7 @@ def test_a_finished_pod_does_not_hold_back_those_of_a_higher_order():
     assert drain([pod(finished=True), late], ordered(late=3)).to_evict == (late,)
 
 
-# What cannot be told
+# What is not known
 
 
 def test_nothing_is_evicted_by_rules_that_cannot_be_read():

@@ -56,12 +56,12 @@ def test_a_window_that_has_always_been_open_leaves_no_note():
 @pytest.mark.parametrize("behind", [SECOND, 10 * SECOND, 5 * MINUTE - SECOND])
 def test_a_successor_that_is_a_little_behind_leaves_it_alone(behind):
     sim = just_made()
-    made, told = dict(sim.objects), sim.told()
+    made, emitted = dict(sim.objects), sim.event_reasons()
     sim.now = OPENS - behind
     last = sim.settle()
     assert (last.plan.phase, last.plan.actions, sim.objects) == (Phase.ACTIVE, (), made)
     assert sim.status.in_schedule
-    assert sim.told() == told
+    assert sim.event_reasons() == emitted
 
 
 def test_the_status_of_the_first_replica_need_not_have_been_stored():

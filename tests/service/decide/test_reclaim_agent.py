@@ -26,7 +26,7 @@ from tests.service.decide.builders import (
 )
 from tests.service.decide.invariants import condition
 from tests.service.decide.simulation import Simulation
-from tests.service.decide.test_conditions import told
+from tests.service.decide.test_conditions import reported
 
 LABELLED = node(labels={names.LABEL_RECLAIM_AGENT: "enabled"})
 WANTED = intent(killIfCommands=["idea"])
@@ -109,14 +109,14 @@ def test_while_something_is_amiss_it_is_looked_at_again_ever_more_rarely():
     ],
 )
 def test_the_condition_says_whether_the_agent_can_do_its_work(seen, outcome, status, reason):
-    one = told(running_world(**seen), of=WANTED, outcome=outcome)["ReclaimAgentReady"]
+    one = reported(running_world(**seen), of=WANTED, outcome=outcome)["ReclaimAgentReady"]
     assert (one.status, one.reason) == (status, reason)
 
 
 def test_without_commands_or_machine_there_is_no_such_condition():
-    assert "ReclaimAgentReady" not in told()
+    assert "ReclaimAgentReady" not in reported()
     leaving = running_world(machine=machine(of={"leaving": True}))
-    assert "ReclaimAgentReady" not in told(leaving, of=WANTED)
+    assert "ReclaimAgentReady" not in reported(leaving, of=WANTED)
 
 
 @pytest.mark.parametrize(("reason", "warned"), [("AgentNamespaceMissing", True), ("AgentNotReady", False)])

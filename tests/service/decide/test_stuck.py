@@ -37,9 +37,9 @@ def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> Non
         first, Problem(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1)
     )
     for status, reason in ((first, "Forbidden"), (later, "Invalid")):
-        told = {one.type: one for one in status.conditions}
-        assert (told["Ready"].reason, told["Ready"].message) == (reason, status.message)
-        assert (told["Ready"].last_transition_time, told["Scheduled"].last_transition_time) == (NOW, since)
+        conditions = {one.type: one for one in status.conditions}
+        assert (conditions["Ready"].reason, conditions["Ready"].message) == (reason, status.message)
+        assert (conditions["Ready"].last_transition_time, conditions["Scheduled"].last_transition_time) == (NOW, since)
 
 
 def test_being_stuck_for_long_changes_nothing_any_more() -> None:

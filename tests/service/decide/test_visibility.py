@@ -48,7 +48,7 @@ def deleted(plan):
     return [action.role for action in plan.actions if isinstance(action, actions.Delete)]
 
 
-def told(of, seen, now, outcome=None):
+def reported(of, seen, now, outcome=None):
     return report(Situation.at(of, seen, now), decide(of, seen, now), outcome or Outcome())
 
 
@@ -78,7 +78,7 @@ def test_nothing_is_created_for_a_machine_on_its_way_either(role):
 
 def test_a_running_machine_stays_active_but_is_not_ready_and_says_why():
     plan = decide(intent(), running_world(**HIDDEN), MORNING)
-    after = told(intent(), running_world(**HIDDEN), MORNING)
+    after = reported(intent(), running_world(**HIDDEN), MORNING)
     ready = next(one for one in after.conditions if one.type == "Ready")
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ACTIVE, "Forbidden", (), True)
     assert (ready.status, ready.reason) == ("False", "Forbidden")
@@ -131,12 +131,12 @@ def test_without_its_cluster_what_cannot_be_seen_is_not_called_gone_either():
     left = world(cluster=None, status=running_status(**REFS), **NOTHING_SEEN)
     plan = decide(intent(), left, EVENING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "Forbidden", ())
-    told_of = {one.type: one.reason for one in told(intent(), left, EVENING).conditions}
-    assert told_of["ReferencesValid"] == "ClusterNotFound"
+    reasons = {one.type: one.reason for one in reported(intent(), left, EVENING).conditions}
+    assert reasons["ReferencesValid"] == "ClusterNotFound"
 
 
 def test_what_is_recorded_of_an_unseen_object_is_kept():
-    after = told(intent(), world(status=running_status(**REFS), **NOTHING_SEEN), EVENING)
+    after = reported(intent(), world(status=running_status(**REFS), **NOTHING_SEEN), EVENING)
     assert after.infrastructure_ref == reference(Role.INFRASTRUCTURE)
     assert after.machine_ref == reference(Role.MACHINE), "or what is seen later would look like something new"
     assert after.bootstrap_ref is None
@@ -144,7 +144,7 @@ def test_what_is_recorded_of_an_unseen_object_is_kept():
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
 def test_each_unseen_object_keeps_its_own_reference(role):
-    after = told(intent(), world(status=running_status(**REFS), unreadable={role: FORBIDDEN}), EVENING)
+    after = reported(intent(), world(status=running_status(**REFS), unreadable={role: FORBIDDEN}), EVENING)
     kept = {one: getattr(after, f"{one}_ref") for one in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
     assert {one for one, ref in kept.items() if ref} == {role}
     assert kept[role] == reference(role)
@@ -153,7 +153,7 @@ def test_each_unseen_object_keeps_its_own_reference(role):
 def test_an_unseen_machine_keeps_all_that_is_known_of_it():
     before = running_status(**REFS)
     seen = world(status=before, unreadable={Role.MACHINE: FORBIDDEN}, **{role: child(role) for role in list(Role)[:2]})
-    after = told(intent(), seen, MORNING)
+    after = reported(intent(), seen, MORNING)
     assert (after.machine_ref, after.node_ref, after.provider_id) == (
         before.machine_ref,
         before.node_ref,
