@@ -47,11 +47,19 @@ newer: binaries ## Run the tests of single modules on the Python of the image, i
 	.venv-newer/bin/python -m pytest -q -n $(WORKERS) tests/agent tests/certs tests/crds tests/service tests/webhooks
 
 .PHONY: lint
-lint: setup ## Check style, types and which folder may import which
+lint: setup ## Check style, types, which folder may import which, and that generated files are up to date
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@for module in $(GENERATORS); do $(BIN)/python -m $$module --check; done
+
+# In this order: the chart copies the CRD.
+GENERATORS := crds.generate charts.generate service.reference
+
+.PHONY: generate
+generate: setup ## Write all generated files: CRD, policies, chart files, reference pages, table of rules
+	@for module in $(GENERATORS); do $(BIN)/python -m $$module; done
 
 .PHONY: hooks
 hooks: ## Have git run `make lint` before every commit in this checkout

@@ -15,21 +15,24 @@ Schema = dict[str, Any]
 
 DESCRIPTION: Final = "A machine that is part of a Cluster API cluster only while its schedule says so."
 
+_READY: Final = '.status.conditions[?(@.type=="Ready")]'
 COLUMNS: Final = (
     ("Phase", "string", ".status.phase", "Where the machine is in its life"),
-    ("Machine", "string", ".status.machinePhase", "Where the Cluster API Machine is in its life"),
-    ("In-Schedule", "boolean", ".status.inSchedule", "Whether a window is open"),
-    # A string: kubectl prints <invalid> for a date that lies ahead.
-    ("Next-Activation", "string", ".status.nextActivation", "When the next window opens"),
+    ("Ready", "string", f"{_READY}.status", "Whether the Node is Ready and nothing is wrong"),
+    ("Reason", "string", f"{_READY}.reason", "Why"),
+    ("Schedule", "string", ".status.schedule", "When the machine is in service"),
+    # Not a date: kubectl prints <invalid> for a date that lies ahead.
+    ("Next", "string", ".status.nextChange", "What the schedule does next and when, in its own time zone"),
     ("Age", "date", ".metadata.creationTimestamp", "Time since it was created"),
 )
 WIDE_COLUMNS: Final = (
-    ("Enabled", "boolean", ".spec.schedule.enabled", "Whether the schedule is in force"),
-    ("Days", "string", ".spec.schedule.daysOfWeek", "Days with service"),
-    ("Hours", "string", ".spec.schedule.hoursOfDay", "Hours with service"),
+    ("Machine", "string", ".status.machinePhase", "Where the Cluster API Machine is in its life"),
     ("Node", "string", ".status.nodeRef.name", "The Node in the workload cluster"),
-    ("Kill-Switch", "boolean", ".spec.killSwitch", "Whether the machine is to be removed at once"),
+    ("Cluster", "string", ".spec.clusterName", "The Cluster that the machine joins"),
+    ("Message", "string", ".status.message", "The phase in one sentence"),
 )
+CATEGORIES: Final = ["cluster-api"]
+"""`kubectl get cluster-api` lists ScheduledMachines with Cluster API's own objects."""
 
 
 MOVED_BY_CLUSTERCTL: Final = {
@@ -54,6 +57,7 @@ def custom_resource_definition(policy: ProviderPolicy = DEFAULT_POLICY) -> Schem
                 "plural": names.PLURAL,
                 "singular": names.SINGULAR,
                 "shortNames": [names.SHORT_NAME],
+                "categories": CATEGORIES,
             },
             "versions": [_version(policy)],
         },
@@ -111,7 +115,16 @@ def _add_rule(schema: Schema, rule: cel.Rule) -> None:
 
 def _set_defaults(schema: Schema, values: Schema) -> None:
     for name, value in values.items():
-        schema["properties"][name]["default"] = value
+        field = schema["properties"][name]
+        field["default"] = value
+        field["description"] += default_note(value)
+
+
+def default_note(value: Any) -> str:
+    """The default in words, as `kubectl explain` shows only descriptions."""
+    if value == []:
+        return " Default: none."
+    return f" Default: {str(value).lower() if isinstance(value, bool) else value}."
 
 
 class _WithoutDefaults(GenerateJsonSchema):

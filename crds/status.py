@@ -158,6 +158,14 @@ class ScheduledMachineStatus(Model):
     first_ready_time: Instant | None = Field(
         default=None, description="When the Node of the present Machine was Ready for the first time."
     )
+    schedule: str | None = Field(
+        default=None, max_length=64, description="The schedule in a few words, cut to the width of a column."
+    )
+    next_change: str | None = Field(
+        default=None,
+        max_length=64,
+        description="What the schedule does next and when, in its own time zone, for example closes Fri 18:00.",
+    )
     next_activation: Instant | None = Field(default=None, description="When the next window opens.")
     next_cleanup: Instant | None = Field(
         default=None, description="When the current window closes, or the deadline of a shutdown under way."

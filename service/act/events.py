@@ -1,4 +1,4 @@
-"""Sends Events to the API server, in the background and behind the work they tell of."""
+"""Sends Events to the API server in the background, after the work that they report."""
 
 import asyncio
 import time
@@ -14,9 +14,10 @@ from crds.text import one_line_of_bytes
 from service import metrics
 from service.act.backlog import Backlog
 from service.decide.plan import Event
+from service.decide.reasons import Reason
 from service.decide.world import Identity
 from service.kube.client import Client
-from service.kube.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden, KubeError, NotFound, Rejected
+from service.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Rejected
 from service.kube.resource import EVENTS
 
 NOTE_MAX = 1024
@@ -28,7 +29,7 @@ AT_ONCE = 4
 """How many are sent at a time while nothing else is due."""
 DEFAULT_NAMESPACE = "default"
 TERMINATING_SECONDS = 600.0
-"""For so long the end of a namespace is not told again."""
+"""How long the end of a namespace is not reported again."""
 _ALL_AT_ONCE = (
     "Kubernetes deletes its ScheduledMachines, Machines, infrastructure objects and Secrets at once, so Nodes are not "
     "drained in time. Delete the ScheduledMachines and wait until they are gone before you delete a namespace."
@@ -50,7 +51,7 @@ class _Regarding:
     uid: str = ""
 
     @property
-    def told_in(self) -> str:
+    def event_namespace(self) -> str:
         """The namespace of its Events; those of cluster-scoped objects are in `default`."""
         return self.namespace or DEFAULT_NAMESPACE
 
@@ -68,7 +69,7 @@ class _Regarding:
 @dataclass(frozen=True, slots=True)
 class _Pending:
     regarding: _Regarding
-    notice: Event
+    event: Event
     at: datetime
     since: float
     number: int
@@ -84,20 +85,20 @@ class EventRecorder:
         self._backlog: Backlog[_Pending] = Backlog(BACKLOG_MAX)
         self._number = 0
         self._ended: dict[str, float] = {}
-        """Namespaces that are being deleted, and when that was told."""
+        """Namespaces that are being deleted, and when that was reported."""
         self._news = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
 
-    def record(self, subject: Identity, notice: Event) -> None:
-        """Takes an Event down; never waits."""
-        self._record(_Regarding(names.API_VERSION, names.KIND, subject.name, subject.namespace, subject.uid), notice)
+    def record(self, subject: Identity, event: Event) -> None:
+        """Queues an Event; never waits."""
+        self._record(_Regarding(names.API_VERSION, names.KIND, subject.name, subject.namespace, subject.uid), event)
 
-    def _record(self, regarding: _Regarding, notice: Event) -> None:
+    def _record(self, regarding: _Regarding, event: Event) -> None:
         # `kubectl describe` shows Events by their names: these must go up as time goes on, and never be the same.
         self._number = max(self._number + 1, time.time_ns())
-        pending = _Pending(regarding, notice, datetime.now(UTC), time.monotonic(), self._number)
-        self._backlog.append(regarding.told_in, pending)
+        pending = _Pending(regarding, event, datetime.now(UTC), time.monotonic(), self._number)
+        self._backlog.append(regarding.event_namespace, pending)
         self.idle.clear()
         self._news.set()
 
@@ -114,7 +115,7 @@ class EventRecorder:
             self.idle.set()
 
     async def finish(self, within: float) -> None:
-        """Sends what is left before the process ends, for nobody else will tell it; `run` must still be running."""
+        """Sends the rest before the process ends, as no other replica has it; `run` must still be running."""
         self._busy = lambda: False
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
@@ -128,27 +129,27 @@ class EventRecorder:
         body = self._body(pending)
         for attempt in range(_TRIES):
             try:
-                await self._client.create(EVENTS, body, namespace=pending.regarding.told_in)
+                await self._client.create(EVENTS, body, namespace=pending.regarding.event_namespace)
             except AlreadyExists:
                 return  # the answer to an earlier try was lost
             except (NotFound, Forbidden) as error:
-                # The namespace is gone or going: nobody is left to read it.
-                log.debug("event not stored", reason=pending.notice.reason, error=error.message)
+                # The namespace is gone or being deleted, and takes no Events.
+                log.debug("event not stored", reason=pending.event.reason, error=error.message)
                 if error.namespace_terminating and pending.regarding.namespace:
-                    self._tell_of_end(pending.regarding)
+                    self._report_termination(pending.regarding)
                 return
             except Rejected as error:
-                # It will never be stored: those behind it must not wait for that.
-                log.warning("event refused", reason=pending.notice.reason, error=error.message)
+                # The API server will never store it: the Events behind it must not wait.
+                log.warning("event refused", reason=pending.event.reason, error=error.message)
                 return
             except KubeError as error:
-                log.info("event delayed", reason=pending.notice.reason, error=error.message)
+                log.info("event delayed", reason=pending.event.reason, error=error.message)
                 await asyncio.sleep(max(error.retry_after or 0.0, 2.0**attempt))
             else:
                 return
 
-    def _tell_of_end(self, last: _Regarding) -> None:
-        """A namespace that is being deleted takes no Events: one about the Namespace itself is told elsewhere, once."""
+    def _report_termination(self, last: _Regarding) -> None:
+        """A namespace that is being deleted takes no Events: one about the Namespace goes to `default`, once."""
         now, namespace = time.monotonic(), last.namespace
         self._ended = {name: at for name, at in self._ended.items() if now - at < TERMINATING_SECONDS}
         if namespace in self._ended:
@@ -157,20 +158,20 @@ class EventRecorder:
         metrics.NAMESPACES_TERMINATING.inc()
         log.warning("namespace is being deleted, its machines are not drained in time", namespace=namespace)
         message = f"Namespace {namespace} is being deleted. {_ALL_AT_ONCE}"
-        self._record(_Regarding("v1", "Namespace", namespace), Event(NAMESPACE_TERMINATING, message, warning=True))
+        self._record(_Regarding("v1", "Namespace", namespace), Event(Reason.NAMESPACE_TERMINATING, message))
 
     def _body(self, pending: _Pending) -> dict[str, object]:
-        regarding, notice = pending.regarding, pending.notice
+        regarding, event = pending.regarding, pending.event
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{regarding.name}.{pending.number:016x}", "namespace": regarding.told_in},
+            "metadata": {"name": f"{regarding.name}.{pending.number:016x}", "namespace": regarding.event_namespace},
             "eventTime": pending.at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "reportingController": names.GROUP,
             "reportingInstance": self._instance,
-            "action": notice.reason,
-            "reason": notice.reason,
-            "type": "Warning" if notice.warning else "Normal",
-            "note": one_line_of_bytes(notice.message, NOTE_MAX),
+            "action": event.reason,
+            "reason": event.reason,
+            "type": event.severity,
+            "note": one_line_of_bytes(event.message, NOTE_MAX),
             "regarding": regarding.to_json(),
         }

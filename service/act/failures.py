@@ -5,8 +5,8 @@ from typing import Final
 
 from service.decide.outcome import Failure
 from service.decide.plan import Action, Create
+from service.decide.reasons import Reason
 from service.kube.errors import (
-    NAMESPACE_TERMINATING,
     AlreadyExists,
     Denied,
     Forbidden,
@@ -21,7 +21,7 @@ from service.workload.connection import WorkloadUnreachable
 
 
 def failure_from(action: Action, error: KubeError) -> Failure:
-    """The trouble that an error of an action amounts to."""
+    """The failure that an error of an action means."""
     after = error.retry_after
     return Failure(
         action=action,
@@ -32,25 +32,25 @@ def failure_from(action: Action, error: KubeError) -> Failure:
 
 
 _ON_CREATION: Final = {
-    AlreadyExists: "ForeignObject",
-    NotFound: "ProviderNotFound",
-    Invalid: "ProviderRejected",
-    Denied: "ProviderRejected",
-    QuotaExceeded: "QuotaExceeded",
+    AlreadyExists: Reason.FOREIGN_OBJECT,
+    NotFound: Reason.PROVIDER_NOT_FOUND,
+    Invalid: Reason.PROVIDER_REJECTED,
+    Denied: Reason.PROVIDER_REJECTED,
+    QuotaExceeded: Reason.QUOTA_EXCEEDED,
 }
 _ALWAYS: Final = {
-    WorkloadUnreachable: "WorkloadClusterUnreachable",
-    Forbidden: "Forbidden",
-    Rejected: "Rejected",
-    Unauthorized: "Unauthorized",
-    KubeError: "APIUnavailable",
+    WorkloadUnreachable: Reason.WORKLOAD_CLUSTER_UNREACHABLE,
+    Forbidden: Reason.FORBIDDEN,
+    Rejected: Reason.REJECTED,
+    Unauthorized: Reason.UNAUTHORIZED,
+    KubeError: Reason.API_UNAVAILABLE,
 }
 """The first class that fits names the reason."""
 
 
-def _reason(action: Action, error: KubeError) -> str:
+def _reason(action: Action, error: KubeError) -> Reason:
     if error.namespace_terminating:
-        return NAMESPACE_TERMINATING
+        return Reason.NAMESPACE_TERMINATING
     known = {**_ON_CREATION, **_ALWAYS} if isinstance(action, Create) else _ALWAYS
     return next(reason for kind, reason in known.items() if isinstance(error, kind))
 
@@ -64,7 +64,7 @@ def _sentence(action: Action, error: KubeError) -> str:
         return f"Cannot create {what}: its namespace is being deleted."
     match error:
         case AlreadyExists():
-            return f"{what} exists and belongs to somebody else. Delete or rename it, or rename this ScheduledMachine."
+            return f"{what} exists and belongs to another owner. Delete or rename it, or rename this ScheduledMachine."
         case NotFound():
             return f"Cannot create {what}: is the provider for {action.manifest['apiVersion']} installed? {text}"
         case _:

@@ -46,8 +46,8 @@ async def perform(writer: Writer, subject: Subject, action: OnNode, over: Callab
 
 
 def _refused(writer: Writer, subject: Subject, blocker: Blocker) -> Blocker:
-    asked = blocker.again_in.total_seconds() if blocker.again_in else None
-    return replace(blocker, again_in=writer.eviction_refused(subject, blocker.pod, blocker.reason, asked))
+    asked = blocker.retry_after.total_seconds() if blocker.retry_after else None
+    return replace(blocker, retry_after=writer.eviction_refused(subject, blocker.pod, blocker.reason, asked))
 
 
 async def _write(writer: Writer, client: Client, subject: Subject, node: str, body: dict[str, Any], **how: Any) -> None:
@@ -135,5 +135,5 @@ async def _evict_one(client: Client, pod: Pod, grace: int | None, silence: list[
         # The budget's own words, where it has any, rather than the request they answer.
         causes = "; ".join(cause.message for cause in error.causes if cause.message)
         asked = timedelta(seconds=error.retry_after) if error.retry_after else None
-        return Blocker(pod=pod, reason=causes or error.message, again_in=asked)
+        return Blocker(pod=pod, reason=causes or error.message, retry_after=asked)
     return None

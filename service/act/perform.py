@@ -18,7 +18,7 @@ from service.act.failures import failure_from
 from service.act.interruption import ChangedMeanwhile
 from service.act.writer import Writer
 from service.clock import Clock
-from service.decide.outcome import Blocker, Failure, Outcome, Turn
+from service.decide.outcome import Blocker, Failure, Outcome, Throttled
 from service.decide.plan import (
     Action,
     AddFinalizer,
@@ -59,18 +59,18 @@ class Execution:
     """The plan may not hold any more from this instant on."""
     done: list[Action] = field(default_factory=list)
     blockers: list[Blocker] = field(default_factory=list)
-    left: list[Action] = field(default_factory=list)
+    postponed: list[Action] = field(default_factory=list)
     failure: Failure | None = None
     interrupted: bool = False
-    awaits: Turn | None = None
+    throttled: Throttled | None = None
     certain: bool = False
     """Whether the API server has confirmed in this pass that the ScheduledMachine is as we know it."""
 
     @property
     def outcome(self) -> Outcome:
         """What came of it."""
-        done, blockers, left = tuple(self.done), tuple(self.blockers), tuple(self.left)
-        return Outcome(done, self.failure, blockers, self.interrupted, left, self.awaits)
+        done, blockers, postponed = tuple(self.done), tuple(self.blockers), tuple(self.postponed)
+        return Outcome(done, self.failure, blockers, self.interrupted, postponed, self.throttled)
 
 
 class Performer:
@@ -99,7 +99,7 @@ class Performer:
             execution.interrupted = True
             return False
         except NoSlotError as full:
-            execution.awaits = Turn(full.lane.kind, full.slow)
+            execution.throttled = Throttled(full.lane.kind, full.slow)
             return False
         except KubeError as error:
             return self._failed(action, error, execution)
@@ -109,8 +109,8 @@ class Performer:
     def _failed(self, action: Action, error: KubeError, execution: Execution) -> bool:
         """Takes down what went wrong; whether the rest of the plan follows all the same."""
         if isinstance(action, BestEffort):
-            log.warning("left for later", action=type(action).__name__, error=error.message)
-            execution.left.append(action)
+            log.warning("postponed", action=type(action).__name__, error=error.message)
+            execution.postponed.append(action)
             return True
         if isinstance(error, Conflict):
             execution.interrupted = True
@@ -158,7 +158,7 @@ class Performer:
             raise ChangedMeanwhile(gone.message) from gone
 
     async def _before_creation(self, subject: Subject, execution: Execution) -> None:
-        """Creates nothing for a ScheduledMachine that was edited or is gone: its children would be left behind."""
+        """Creates nothing for a ScheduledMachine that was edited or is gone: its children would be postponed behind."""
         if self._writer.is_superseded(subject):
             raise ChangedMeanwhile("the ScheduledMachine was edited meanwhile")
         if not execution.world.children:

@@ -7,7 +7,7 @@ from typing import Final
 from crds.status import Phase
 from service import metrics
 from service.clock import Clock
-from service.decide import readiness
+from service.decide.reasons import Reason
 from service.kube.client import Client
 from service.kube.transport import Call
 from service.observe.indexes import READY
@@ -27,7 +27,7 @@ def publish(queue: Queue, watches: Watches, client: Client, clock: Clock) -> Non
         metrics.OBJECTS.labels(phase).set_function(partial(watches.scheduled.count_by, "phase", phase))
     counted = partial(watches.scheduled.count_by, "ready")
     metrics.OBJECTS_READY.set_function(partial(counted, READY))
-    metrics.OBJECTS_NOT_READY_IN_TIME.set_function(partial(counted, readiness.REASON))
+    metrics.OBJECTS_NOT_READY_IN_TIME.set_function(partial(counted, Reason.NOT_READY_IN_TIME))
 
 
 def count_restart(kind: str, reason: str) -> None:

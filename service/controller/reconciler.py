@@ -16,12 +16,13 @@ from service.act.perform import Performer
 from service.act.report import status_changes
 from service.act.writer import Writer
 from service.clock import Clock
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Event, Plan, ReleaseFinalizer
 from service.decide.precedence import precedence
-from service.decide.report import premature, report, stuck
+from service.decide.reasons import Reason
+from service.decide.report import report, report_failed_read, should_defer
 from service.decide.requeue import Requeue, failed, report_failed, requeue
 from service.decide.situation import Situation
 from service.decide.world import Problem, World
@@ -125,18 +126,18 @@ class Reconciler:
         try:
             return await self._observer.observe(subject)
         except Rejected as error:
-            problem = Problem(reason=type(error).__name__, message=error.message)
-            after = stuck(subject.status, problem, subject.me.generation, self._clock.now())
+            problem = Problem(reason=Reason.for_error(type(error)), message=error.message)
+            after = report_failed_read(subject.status, problem, subject.me.generation, self._clock.now())
             changes = status_changes(subject.status, after)
             if changes:
                 await self._writer.write_status(subject, changes)
-                self._events.record(subject.me, Event(problem.reason, problem.message, warning=True))
+                self._events.record(subject.me, Event(problem.reason, problem.message))
             raise
 
     async def _report(self, subject: Subject, situation: Situation, plan: Plan, outcome: Outcome) -> bool:
         """Stores the status and records Events; False if the object was edited meanwhile and is due again at once."""
         before = subject.status
-        if premature(situation, plan, outcome) or _passes_unnoticed(before, outcome):
+        if should_defer(situation, plan, outcome) or _passes_unnoticed(before, outcome):
             return True
         after = report(situation, plan, outcome).model_copy(update={"shard": self._shown_shard(subject.key)})
         try:
@@ -173,7 +174,7 @@ class Reconciler:
         outcome: Outcome,
     ) -> None:
         """Records Events, log lines and metrics of one pass."""
-        for event in notices(before, after, plan, outcome):
+        for event in new_events(before, after, plan, outcome):
             self._events.record(subject.me, event)
             log.info(event.message, reason=event.reason, warning=event.warning)
         if before.phase != after.phase:
@@ -185,14 +186,14 @@ def _result(outcome: Outcome, found: Requeue) -> str:
     """The label of a pass in the metrics."""
     if found.failure is not None:
         return "error"
-    if outcome.awaits is not None:
+    if outcome.throttled is not None:
         return "waiting"
     return "changed" if outcome.done else "unchanged"
 
 
 def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
     """Whether a wait is too short to be worth a write, or the status says already what is wrong with the provider."""
-    waits = outcome.awaits
+    waits = outcome.throttled
     return waits is not None and not outcome.done and (not waits.slow or before.phase is Phase.ERROR)
 
 

@@ -1,4 +1,4 @@
-"""The conditions of a ScheduledMachine; each function tells one, or nothing where it does not apply."""
+"""The conditions of a ScheduledMachine; each function drafts one, or returns None if it does not apply."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -8,43 +8,51 @@ from crds import names
 from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
-from service.decide.activation import in_the_way, other_name, plan_of_taints
+from service.decide.activation import conflicting_name, foreign_objects, taints_for
+from service.decide.condition_types import ConditionType
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
-from service.decide.reclaim import REASON, disabled_because_of, told
-from service.decide.situation import Situation, without_cluster
-from service.decide.taints import TaintReason
-from service.decide.visibility import lasting
+from service.decide.reasons import AnyReason, Reason, read_reason
+from service.decide.reclaim import disabling_reclaim, reclaim_message
+from service.decide.situation import Situation, cluster_problem
+from service.decide.visibility import lasting_failure
 
 INVALID_REFERENCES: Final = frozenset(
-    {"ClusterNotFound", "ClusterDeleting", "ForeignObject", "InvalidSpec", "ProviderNotFound", "ProviderRejected"}
+    {
+        Reason.CLUSTER_NOT_FOUND,
+        Reason.CLUSTER_DELETING,
+        Reason.FOREIGN_OBJECT,
+        Reason.INVALID_SPEC,
+        Reason.PROVIDER_NOT_FOUND,
+        Reason.PROVIDER_REJECTED,
+    }
 )
 
 
 class ConditionDraft(NamedTuple):
     """A condition without its bookkeeping."""
 
-    type: str
+    type: ConditionType
     status: ConditionStatus
-    reason: str
+    reason: AnyReason
     message: str
 
 
-class Account(NamedTuple):
-    """All that conditions are told from."""
+class ReportInput(NamedTuple):
+    """What conditions are made from."""
 
     s: Situation
     plan: Plan
     outcome: Outcome
 
     @property
-    def reason(self) -> str:
-        """Why things are as they are: the trouble if there is any, a slow provider, else the plan's reason."""
-        if self.outcome.trouble is not None:
-            return self.outcome.trouble.reason
-        if self.outcome.awaits is not None and self.outcome.awaits.slow:
-            return "WaitingForProvider"
+    def reason(self) -> AnyReason:
+        """The reason to report: that of a failure, a slow provider, or the plan."""
+        if self.outcome.failure is not None:
+            return self.outcome.failure.reason
+        if self.outcome.throttled is not None and self.outcome.throttled.slow:
+            return Reason.WAITING_FOR_PROVIDER
         return self.plan.reason
 
     @property
@@ -55,19 +63,19 @@ class Account(NamedTuple):
 
 def conditions(s: Situation, plan: Plan, outcome: Outcome) -> tuple[Condition, ...]:
     """All conditions that apply; `lastTransitionTime` moves only when `status` flips."""
-    account = Account(s, plan, outcome)
+    given = ReportInput(s, plan, outcome)
     before = {condition.type: condition for condition in s.world.status.conditions}
-    told = (tell(account) for tell in _TELLERS)
-    return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in told if one)
+    drafts = (draft(given) for draft in _CONDITIONS)
+    return tuple(_stamp(one, before.get(one.type), s.now, s.world.me.generation) for one in drafts if one)
 
 
-def _stamp(told: ConditionDraft, before: Condition | None, now: datetime, generation: int) -> Condition:
-    kept = before is not None and before.status == told.status
+def _stamp(draft: ConditionDraft, before: Condition | None, now: datetime, generation: int) -> Condition:
+    kept = before is not None and before.status == draft.status
     return Condition(
-        type=told.type,
-        status=told.status,
-        reason=told.reason,
-        message=one_line(told.message, 1024),
+        type=draft.type,
+        status=draft.status,
+        reason=draft.reason,
+        message=one_line(draft.message, 1024),
         last_transition_time=before.last_transition_time if kept and before else now,
         observed_generation=generation,
     )
@@ -77,184 +85,233 @@ def _yes(value: bool) -> ConditionStatus:  # noqa: FBT001 - a mapping from bool 
     return "True" if value else "False"
 
 
-def _ready(a: Account) -> ConditionDraft:
-    node, seen = a.s.world.node, lasting(a.s.world) is None
+def _ready(a: ReportInput) -> ConditionDraft:
+    node, seen = a.s.world.node, lasting_failure(a.s.world) is None
     serves = node is not None and node.ready and node_is_ours(a.s.world) and seen
-    # The phase alone does not tell: while everything is paused it stays, whatever becomes of the Machine.
+    # The phase alone is not enough: during a pause it stays, even if the Machine fails.
     running = a.plan.phase is Phase.ACTIVE and machine_phase(a.s.world) is MachinePhase.RUNNING
-    return ConditionDraft("Ready", _yes(running and serves and a.outcome.trouble is None), a.reason, a.message)
+    return ConditionDraft(
+        ConditionType.READY, _yes(running and serves and a.outcome.failure is None), a.reason, a.message
+    )
 
 
-def _scheduled(a: Account) -> ConditionDraft:
+def _scheduled(a: ReportInput) -> ConditionDraft:
     intent = a.s.intent
     if intent.schedule is None:
-        return ConditionDraft("Scheduled", "Unknown", "InvalidSchedule", "The schedule cannot be read.")
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "Unknown", Reason.INVALID_SCHEDULE, "The controller cannot read the schedule."
+        )
     described = intent.schedule.describe()
-    cause = disabled_because_of(a.s.world)
+    cause = disabling_reclaim(a.s.world)
     if not intent.enabled and cause:
-        return ConditionDraft("Scheduled", "False", REASON, told(cause, a.s.world.me))
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "False", Reason.EMERGENCY_RECLAIM, reclaim_message(cause, a.s.world.me)
+        )
     if not intent.enabled:
-        return ConditionDraft("Scheduled", "False", "ScheduleDisabled", f"The schedule ({described}) is disabled.")
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "False", Reason.SCHEDULE_DISABLED, f"The schedule ({described}) is disabled."
+        )
     if a.s.open:
-        return ConditionDraft("Scheduled", "True", "ScheduleActive", f"Current time is within schedule: {described}")
-    return ConditionDraft("Scheduled", "False", "OutsideSchedule", f"Current time is outside schedule: {described}")
+        return ConditionDraft(
+            ConditionType.SCHEDULED, "True", Reason.SCHEDULE_ACTIVE, f"Current time is within schedule: {described}"
+        )
+    return ConditionDraft(
+        ConditionType.SCHEDULED, "False", Reason.OUTSIDE_SCHEDULE, f"Current time is outside schedule: {described}"
+    )
 
 
-def _machine_ready(a: Account) -> ConditionDraft:
+_BY_PHASE: Final = {
+    MachinePhase.PROVISIONING: Reason.MACHINE_PROVISIONING,
+    MachinePhase.PROVISIONED: Reason.MACHINE_PROVISIONED,
+    MachinePhase.DELETING: Reason.MACHINE_DELETING,
+    MachinePhase.FAILED: Reason.MACHINE_FAILED,
+}
+
+
+def _machine_ready(a: ReportInput) -> ConditionDraft:
     world = a.s.world
     phase = machine_phase(world)
     wrong = contradiction(world) or machine_failure(world)
     if wrong:
-        return ConditionDraft("MachineReady", "False", wrong.reason, wrong.message or wrong.reason)
-    if world.machine_unseen:
-        unseen = "Cluster API is not served here, so the Machine cannot be seen."
-        return ConditionDraft("MachineReady", "Unknown", "CAPINotInstalled", unseen)
+        return ConditionDraft(ConditionType.MACHINE_READY, "False", wrong.reason, wrong.message or wrong.reason)
+    if world.machine_unknown:
+        message = "The API server does not serve Cluster API, so the controller cannot see the Machine."
+        return ConditionDraft(ConditionType.MACHINE_READY, "Unknown", Reason.CAPI_NOT_INSTALLED, message)
     if phase is None:
-        return ConditionDraft("MachineReady", "False", "NoMachine", "There is no Machine at present.")
+        return ConditionDraft(ConditionType.MACHINE_READY, "False", Reason.NO_MACHINE, "No Machine exists.")
     if phase is not MachinePhase.RUNNING:
-        return ConditionDraft("MachineReady", "False", f"Machine{phase}", f"The CAPI Machine is {phase}.")
-    return ConditionDraft("MachineReady", "True", "MachineReady", "CAPI Machine is in Running state")
+        return ConditionDraft(ConditionType.MACHINE_READY, "False", _BY_PHASE[phase], f"The CAPI Machine is {phase}.")
+    return ConditionDraft(ConditionType.MACHINE_READY, "True", Reason.MACHINE_READY, "CAPI Machine is in Running state")
 
 
-def _references_valid(a: Account) -> ConditionDraft:
-    known = next((one for one in a.s.world.status.conditions if one.type == "ReferencesValid"), None)
+def _references_valid(a: ReportInput) -> ConditionDraft:
+    known = _known(a, ConditionType.REFERENCES_VALID)
     if a.s.world.paused and known is not None:
-        return ConditionDraft(
-            "ReferencesValid", known.status, known.reason, known.message
-        )  # nothing was tried, so nothing is new
+        return known  # nothing was tried, so nothing is new
     if a.reason in INVALID_REFERENCES:
-        return ConditionDraft("ReferencesValid", "False", a.reason, a.message)
+        return ConditionDraft(ConditionType.REFERENCES_VALID, "False", a.reason, a.message)
     if a.s.intent.spec is None:
         return ConditionDraft(
-            "ReferencesValid", "False", "InvalidSpec", f"The spec is invalid: {'; '.join(a.s.intent.problems)}"
+            ConditionType.REFERENCES_VALID,
+            "False",
+            Reason.INVALID_SPEC,
+            f"The spec is invalid: {'; '.join(a.s.intent.problems)}",
         )
-    # Rules that come first, such as a disabled schedule, need no Cluster: what is wrong with it is wrong all the same.
-    broken = without_cluster(a.s) or in_the_way(a.s.world)
+    # Rules that come first, such as a disabled schedule, need no Cluster, but the condition reports it.
+    broken = cluster_problem(a.s) or foreign_objects(a.s.world)
     if broken:
-        return ConditionDraft("ReferencesValid", "False", broken.reason, broken.message)
+        return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
+    if a.s.world.contract is None:
+        message = "Cluster API is not installed in this cluster, so the controller cannot check the references."
+        return ConditionDraft(ConditionType.REFERENCES_VALID, "Unknown", Reason.CAPI_NOT_INSTALLED, message)
     return ConditionDraft(
-        "ReferencesValid", "True", "ReferencesValid", "Cluster, bootstrap and infrastructure are valid."
+        ConditionType.REFERENCES_VALID,
+        "True",
+        Reason.REFERENCES_VALID,
+        "Cluster, bootstrap and infrastructure are valid.",
     )
 
 
-def _node_tainted(a: Account) -> ConditionDraft | None:
+def _node_tainted(a: ReportInput) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     owned = a.plan.taints.owned if a.plan.taints else world.status.applied_node_taints
     declared = bool(spec and spec.node_taints) or bool(owned)
-    if not declared or (world.our_machine is None and not world.machine_unseen):
+    if not declared or (world.our_machine is None and not world.machine_unknown):
         return None
     if world.node is None or not node_is_ours(world):
         unseen = "cannot be seen at present" if world.status.node_ref else "has not been seen yet"
-        return ConditionDraft("NodeTainted", "Unknown", TaintReason.NO_NODE_YET, f"The Node of this machine {unseen}.")
+        return ConditionDraft(
+            ConditionType.NODE_TAINTED, "Unknown", Reason.NO_NODE_YET, f"The Node of this machine {unseen}."
+        )
     if not world.node.ready:
         return ConditionDraft(
-            "NodeTainted", "False", TaintReason.NODE_NOT_READY, f"Node {world.node.name} is not ready."
+            ConditionType.NODE_TAINTED, "False", Reason.NODE_NOT_READY, f"Node {world.node.name} is not ready."
         )
     return _taint_result(a)
 
 
-def _taint_result(a: Account) -> ConditionDraft | None:
-    trouble, spec = a.outcome.trouble, a.s.intent.spec
-    if trouble and isinstance(trouble.action, ApplyTaints):
-        return ConditionDraft("NodeTainted", "False", TaintReason.PATCH_FAILED, trouble.message)
-    # Rules that leave taints alone, such as a disabled schedule, plan none: what is on the Node is told all the same.
-    found = a.plan.taints or (plan_of_taints(a.s.world, spec) if spec else None)
+def _taint_result(a: ReportInput) -> ConditionDraft | None:
+    failure, spec = a.outcome.failure, a.s.intent.spec
+    if failure and isinstance(failure.action, ApplyTaints):
+        return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.PATCH_FAILED, failure.message)
+    # Rules that leave taints alone, such as a disabled schedule, plan none; those on the Node are reported anyway.
+    found = a.plan.taints or (taints_for(a.s.world, spec) if spec else None)
     unwritten = found is None or (found.changed and not a.outcome.did(ApplyTaints))
-    known = next((_told(c) for c in a.s.world.status.conditions if c.type == "NodeTainted"), None)
-    if unwritten and known and known.reason == TaintReason.PATCH_FAILED:
+    known = _known(a, ConditionType.NODE_TAINTED)
+    if unwritten and known and known.reason == Reason.PATCH_FAILED:
         return known
     if found and found.conflicts:
         listed = ", ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found.conflicts)
-        message = f"Set by somebody else and left alone: {listed}. Remove it from the Node or from spec.nodeTaints."
-        return ConditionDraft("NodeTainted", "False", TaintReason.CONFLICT, message)
+        message = f"Set by another owner and left as it is: {listed}. Remove it from the Node or from spec.nodeTaints."
+        return ConditionDraft(ConditionType.NODE_TAINTED, "False", Reason.TAINT_OWNERSHIP_CONFLICT, message)
     if unwritten:
         return None
-    return ConditionDraft("NodeTainted", "True", TaintReason.APPLIED, "All declared taints are on the Node.")
+    return ConditionDraft(ConditionType.NODE_TAINTED, "True", Reason.APPLIED, "All declared taints are on the Node.")
 
 
-def _told(condition: Condition) -> ConditionDraft:
-    return ConditionDraft(condition.type, condition.status, condition.reason, condition.message)
+def _known(a: ReportInput, kind: ConditionType) -> ConditionDraft | None:
+    """The condition as the status has it."""
+    found = next((one for one in a.s.world.status.conditions if one.type == kind), None)
+    return ConditionDraft(kind, found.status, read_reason(found.reason), found.message) if found else None
 
 
-def _paused(a: Account) -> ConditionDraft | None:
-    return ConditionDraft("Paused", "True", "Paused", a.plan.message) if a.s.world.paused else None
+def _paused(a: ReportInput) -> ConditionDraft | None:
+    return ConditionDraft(ConditionType.PAUSED, "True", Reason.PAUSED, a.plan.message) if a.s.world.paused else None
 
 
-def _up_to_date(a: Account) -> ConditionDraft | None:
+def _up_to_date(a: ReportInput) -> ConditionDraft | None:
     machine, spec = a.s.world.our_machine, a.s.intent.spec
     if machine is None or machine.leaving or spec is None:
         return None
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
         edited = "bootstrapSpec, infrastructureSpec, or machineTemplate's version or failureDomain"
         message = f"{edited} was edited; the edit applies when the next Machine is created."
-        return ConditionDraft("UpToDate", "False", "AppliesAtNextCreation", message)
+        return ConditionDraft(ConditionType.UP_TO_DATE, "False", Reason.APPLIES_AT_NEXT_CREATION, message)
     changes = a.s.world.spec_changes
     if changes is None:
-        return next((_told(c) for c in a.s.world.status.conditions if c.type == "UpToDate"), None)
+        return _known(a, ConditionType.UP_TO_DATE)
     if changes:
         listed = ", ".join(str(change) for change in changes[:10])
         return ConditionDraft(
-            "UpToDate", "False", "ProviderSpecChanged", f"Changed since the operator created it: {listed}."
+            ConditionType.UP_TO_DATE,
+            "False",
+            Reason.PROVIDER_SPEC_CHANGED,
+            f"Changed since the operator created it: {listed}.",
         )
-    return ConditionDraft("UpToDate", "True", "UpToDate", "The Machine was made from the current specs.")
+    return ConditionDraft(
+        ConditionType.UP_TO_DATE, "True", Reason.UP_TO_DATE, "The Machine was created from the current specs."
+    )
 
 
-def _capi_available(a: Account) -> ConditionDraft | None:
+def _capi_available(a: ReportInput) -> ConditionDraft | None:
     if a.s.world.contract is not None:
         return None
-    return ConditionDraft("CAPIAvailable", "False", "CAPINotInstalled", "Cluster API is not installed in this cluster.")
+    return ConditionDraft(
+        ConditionType.CAPI_AVAILABLE,
+        "False",
+        Reason.CAPI_NOT_INSTALLED,
+        "Cluster API is not installed in this cluster.",
+    )
 
 
-def _workload_reachable(a: Account) -> ConditionDraft | None:
+def _workload_reachable(a: ReportInput) -> ConditionDraft | None:
     workload = a.s.world.workload
     if workload is None:
         return None
     message = workload.message or "The workload cluster answers."
-    return ConditionDraft("WorkloadClusterReachable", _yes(workload.reachable), workload.reason, message)
+    return ConditionDraft(ConditionType.WORKLOAD_CLUSTER_REACHABLE, _yes(workload.reachable), workload.reason, message)
 
 
-def _drained(a: Account) -> ConditionDraft | None:
-    """How far the drain is; what was told last stays true while the Node cannot be seen and while CAPI goes on."""
+def _drained(a: ReportInput) -> ConditionDraft | None:
+    """The progress of the drain; while the Node cannot be seen, and while CAPI drains, the last report stays."""
     if a.plan.shutdown is None or a.s.world.our_machine is None:
         return None
     if any(isinstance(action, Delete) and action.undrained for action in a.outcome.done):
-        return ConditionDraft("Drained", "False", "DrainTimedOut", a.message)
+        return ConditionDraft(ConditionType.DRAINED, "False", Reason.DRAIN_TIMED_OUT, a.message)
     state = a.plan.drain
     if state is None:
-        return next((_told(c) for c in a.s.world.status.conditions if c.type == "Drained"), None)
+        return _known(a, ConditionType.DRAINED)
     if state.done:
-        return ConditionDraft("Drained", "True", "NodeDrained", "All pods that had to leave have left the Node.")
-    reason = "DrainBlocked" if a.s.now >= a.s.drain_warning else "Draining"
-    return ConditionDraft("Drained", "False", reason, a.message)
+        return ConditionDraft(
+            ConditionType.DRAINED, "True", Reason.NODE_DRAINED, "All pods that must leave have left the Node."
+        )
+    reason = Reason.DRAIN_BLOCKED if a.s.now >= a.s.drain_warning else Reason.DRAINING
+    return ConditionDraft(ConditionType.DRAINED, "False", reason, a.message)
 
 
-def _reclaim_agent_ready(a: Account) -> ConditionDraft | None:
+def _reclaim_agent_ready(a: ReportInput) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     machine, agent = world.our_machine, world.reclaim_agent
     if spec is None or not spec.kill_if_commands or machine is None or machine.leaving:
         return None
     if agent is None:
-        unseen = "The Node of this machine cannot be seen, so nobody can tell whether the agent runs there."
-        return ConditionDraft("ReclaimAgentReady", "Unknown", "NoNodeYet", unseen)
+        message = "The controller cannot see the Node, so it cannot tell whether the agent runs there."
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "Unknown", Reason.NO_NODE_YET, message)
     if agent.problem is not None:
-        return ConditionDraft("ReclaimAgentReady", "False", agent.problem.reason, agent.problem.message)
-    if any(isinstance(action, InstallAgent) for action in a.outcome.left):
-        message = "The agent's ConfigMap or the Node's label could not be written; tried again soon."
-        return ConditionDraft("ReclaimAgentReady", "False", "NotEquipped", message)
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", agent.problem.reason, agent.problem.message)
+    if any(isinstance(action, InstallAgent) for action in a.outcome.postponed):
+        message = "Could not write the agent's ConfigMap or the Node's label; retrying."
+        return ConditionDraft(ConditionType.RECLAIM_AGENT_READY, "False", Reason.NOT_EQUIPPED, message)
     return ConditionDraft(
-        "ReclaimAgentReady", "True", "AgentReady", "The agent runs on the Node and knows what to look for."
+        ConditionType.RECLAIM_AGENT_READY,
+        "True",
+        Reason.AGENT_READY,
+        "The agent runs on the Node and has its list of commands.",
     )
 
 
-def _host_conflict(a: Account) -> ConditionDraft | None:
+def _host_conflict(a: ReportInput) -> ConditionDraft | None:
     if a.s.world.host_conflict is None:
         return None
     return ConditionDraft(
-        "HostConflict", "True", "HostConflict", f"The same host is meant for {other_name(a.s.world)}."
+        ConditionType.HOST_CONFLICT,
+        "True",
+        Reason.HOST_CONFLICT,
+        f"Another ScheduledMachine needs the same host: {conflicting_name(a.s.world)}.",
     )
 
 
-_TELLERS: Final[tuple[Callable[[Account], ConditionDraft | None], ...]] = (
+_CONDITIONS: Final[tuple[Callable[[ReportInput], ConditionDraft | None], ...]] = (
     _ready,
     _scheduled,
     _machine_ready,

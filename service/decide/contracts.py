@@ -9,11 +9,12 @@ from datetime import timedelta
 from typing import Any, Final
 
 from crds import names
+from service.decide.reasons import Reason, read_reason
 from service.decide.world import Child, Contract, Machine, Problem
 
 Json = Mapping[str, Any]
 FOREVER: Final = 0
-"""What both contracts call "no limit"; never written by us."""
+"""What both contracts call "no limit"; we never write it."""
 NODE_DELETION_SECONDS: Final = 10
 """How long CAPI tries to delete the Node of a cluster that does not answer: its own default, where its webhooks run."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
@@ -49,11 +50,11 @@ UNDRAINED: Final = {
     names.ANNOTATION_EXCLUDE_DRAIN: names.MANAGED_BY,
     names.ANNOTATION_EXCLUDE_VOLUME_DETACH: names.MANAGED_BY,
 }
-"""Tells CAPI not to wait for pods and volumes, whatever the value; ours tells whose it is, and who may take it back."""
+"""With these CAPI does not wait for pods and volumes, whatever the value; ours marks those that we may remove."""
 
 
 def drained_again(annotations: Mapping[str, str]) -> dict[str, None]:
-    """What a merge patch must say to take back what a removal that was called off has told CAPI."""
+    """The merge patch that removes these annotations again after a cancelled removal."""
     return {key: None for key, ours in UNDRAINED.items() if annotations.get(key) == ours}
 
 
@@ -123,7 +124,8 @@ def _failure(contract: Contract, status: Json) -> Problem | None:
     if not reason and not message:
         return None
     # A condition's reason is one word; what a provider says may be anything.
-    word = reason if isinstance(reason, str) and _WORD.fullmatch(reason) else "MachineFailed"
+    fits = isinstance(reason, str) and _WORD.fullmatch(reason)
+    word = read_reason(str(reason)) if fits else Reason.MACHINE_FAILED
     return Problem(reason=word, message=str(message or reason))
 
 
@@ -200,7 +202,7 @@ STEPS: Final = (
     "VolumeDetachSucceeded",
     "PreTerminateDeleteHookSucceeded",
 )
-"""The same, as Cluster API before 1.9 tells it."""
+"""The same, as conditions of Cluster API before 1.9."""
 
 
 def _held_up_by(contract: Contract, status: Json) -> str | None:

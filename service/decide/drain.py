@@ -1,6 +1,6 @@
-"""Which pods must leave a Node before it may go, and in which order; as Cluster API's own drain has it.
+"""Which pods must leave a Node before its Machine is deleted, and in which order; as Cluster API's own drain does it.
 
-The one difference: pods that have finished hold up nothing here, while Cluster API evicts them, too.
+The one difference: finished pods are left alone here, while Cluster API evicts them, too.
 """
 
 from collections.abc import Iterable
@@ -9,43 +9,42 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from service.decide.drainrules import AWAITED, SKIPPED, Behavior, DrainRules, Treatment, UnknownNamespaceError
+from service.decide.reasons import Reason
 from service.decide.world import Pod, World
 
-PODS_NOT_LISTED: Final = "PodsNotListed"
-"""Why a workload cluster counts as unreachable whose Nodes can be seen: it did not say which pods they have."""
 GONE_AFTER: Final = timedelta(seconds=2)
-"""On a Node whose kubelet does not report, a pod counts as gone so long after its grace period."""
+"""On a Node whose kubelet does not report, a pod counts as gone this long after its grace period."""
 LOST_GRACE_SECONDS: Final = 1
 """The grace period of pods on such a Node: nothing there can use a longer one."""
 PODS_NAMED: Final = 3
 
 
 def pods_unknown(world: World) -> bool:
-    """Whether the pods of our Node were asked for in vain, so that nobody can tell whether it is empty."""
-    return world.workload is not None and world.workload.reason == PODS_NOT_LISTED
+    """Whether the list of our Node's pods failed, so that the Node may or may not be empty."""
+    return world.workload is not None and world.workload.reason is Reason.PODS_NOT_LISTED
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """The pods that stand between us and an empty Node."""
+    """The pods that are still on the Node, by what happens to them."""
 
     to_evict: tuple[Pod, ...] = ()
     going: tuple[Pod, ...] = ()
     """Terminating."""
     refused: tuple[Pod, ...] = ()
-    """Whose eviction was refused and is not asked for again yet."""
+    """Whose eviction was refused and is not tried again yet."""
     awaited: tuple[Pod, ...] = ()
-    """Which are not evicted but are to complete."""
+    """Which are not evicted, but must complete."""
     later: tuple[Pod, ...] = ()
     """Which are evicted when those above are gone."""
     completed: tuple[Pod, ...] = ()
-    """Which were to complete and have; Cluster API would go on waiting for them."""
+    """Which have completed, as they must; Cluster API would go on waiting for them."""
     problem: str | None = None
     """Why no pod is evicted at all."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to wait for."""
+        """Whether no pod is left to wait for."""
         return not self.remaining
 
     @property
@@ -54,9 +53,9 @@ class Drain:
         return sum(len(pods) for pods in (self.to_evict, self.going, self.refused, self.awaited, self.later))
 
     @property
-    def ask_again_in(self) -> timedelta | None:
-        """When the next refused eviction is asked for again, in real time."""
-        return min((pod.refusal.again_in for pod in self.refused if pod.refusal), default=None)
+    def retry_after(self) -> timedelta | None:
+        """In real time: when the next refused eviction is tried again."""
+        return min((pod.refusal.retry_after for pod in self.refused if pod.refusal), default=None)
 
 
 def drain_of(world: World, now: datetime) -> Drain:
@@ -66,7 +65,7 @@ def drain_of(world: World, now: datetime) -> Drain:
 
 
 def drain(pods: Iterable[Pod], rules: DrainRules | None = None, *, lost_at: datetime | None = None) -> Drain:
-    """Sort the pods of a Node: what stays, what is asked to leave, what is on its way, what has to wait its turn.
+    """Sort the pods of a Node: those that stay, are evicted, are terminating, or wait for their turn.
 
     `lost_at` is the time if the Node's kubelet does not report.
     """
@@ -83,7 +82,7 @@ def drain(pods: Iterable[Pod], rules: DrainRules | None = None, *, lost_at: date
 
 
 def must_leave(pod: Pod) -> bool:
-    """A DaemonSet's pods would come straight back, mirror pods are the kubelet's own, finished ones hold nothing."""
+    """Whether a pod must leave: not those of DaemonSets, mirror pods and finished pods."""
     return not (_stays(pod, None) or pod.finished)
 
 
@@ -103,7 +102,7 @@ def _stalled(pods: list[Pod], problem: str) -> Drain:
 
 
 def _in_turn(treated: list[tuple[Pod, Treatment]], completed: tuple[Pod, ...]) -> Drain:
-    """Only pods of the lowest order that is still there are evicted; those on their way or awaited count, too."""
+    """Only pods of the lowest order that is present are evicted; terminating and awaited pods count for it."""
     turn = min((treatment.order for _, treatment in treated), default=0)
     awaited = tuple(pod for pod, treatment in treated if treatment == AWAITED)
     evicted = [(pod, order) for pod, (behavior, order) in treated if behavior is Behavior.DRAIN]
@@ -119,7 +118,7 @@ def _in_turn(treated: list[tuple[Pod, Treatment]], completed: tuple[Pod, ...]) -
 
 
 def _refused(pod: Pod) -> bool:
-    return pod.refusal is not None and pod.refusal.again_in > timedelta(0)
+    return pod.refusal is not None and pod.refusal.retry_after > timedelta(0)
 
 
 def gone_at(state: Drain) -> datetime | None:
@@ -135,8 +134,8 @@ def progress(state: Drain) -> str:
         _named("waiting for completion", state.awaited),
         _named("after these", state.later) if state.problem is None else "",
     ]
-    told = ", ".join(part for part in parts if part)
-    return f"{told}; no pod is evicted, as {state.problem}" if state.problem else told
+    left = ", ".join(part for part in parts if part)
+    return f"{left}; no pod is evicted, because {state.problem}" if state.problem else left
 
 
 def _named(what: str, pods: tuple[Pod, ...]) -> str:

@@ -1,7 +1,7 @@
 """Drift of a provider's object: a value that we set was changed since, and not by the provider itself.
 
 A value may differ from what we sent for other reasons: a conversion or a webhook writes it otherwise, or the provider's
-controller fills it in. The API server's own record of who set which field, `metadata.managedFields`, tells these apart.
+controller fills it in. The API server's own record of who set which field, `metadata.managedFields`, shows which it is.
 """
 
 import re
@@ -107,9 +107,9 @@ def _instant(text: str) -> int | None:
 def changes_by_others(wanted: Any, raw: Raw) -> tuple[SpecChange, ...]:
     """What was changed in an object that we created with the spec `wanted`; `raw` has its managed fields.
 
-    A value that our field manager still owns has not been written since our creation, whatever it looks like now. One
+    A value that our field manager still owns has not been written since our creation, whatever its form now. One
     that a writer of the object's status or finalizers owns was written by its provider. Where the record does not
-    know our creation, such as after a restore from a backup, nothing can be told.
+    know our creation, such as after a restore from a backup, the author is unknown.
     """
     entries = [_Entry.read(entry) for entry in raw["metadata"].get("managedFields") or ()]
     ours = [entry for entry in entries if entry.manager == names.FIELD_MANAGER]
@@ -190,7 +190,7 @@ def _names(name: str, at: int, item: Any) -> bool:
 
 
 def _author(others: list[_Entry], ours: _Entry, wanted: Any, path: Path) -> str | None:
-    """Who changed a value that is ours no more; None if that was the provider, or cannot be told."""
+    """Who changed a value that was ours; None if it was the provider, or is unknown."""
     providers = {entry.manager for entry in others if entry.provides}
     authors = list(_owners(others, wanted, path))
     if not authors:

@@ -49,7 +49,7 @@ class Intent:
 
 
 # Boundaries are exact to the second, one pass asks the same several times over, and a herd shares its schedules. Few
-# answers are enough: a second later nobody asks the same again.
+# answers are enough: a second later the questions differ.
 _remembered = lru_cache(maxsize=256)
 _covers = _remembered(Schedule.covers)
 _next_boundary = _remembered(Schedule.next_boundary)

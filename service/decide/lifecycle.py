@@ -1,53 +1,58 @@
 """The rules of a ScheduledMachine's life, in order; the first that applies decides.
 
 Called by the reconciler with what was observed; pure, so that tests, dry runs and crash tests need nothing but data.
+The table of rules in docs/lifecycle.md is generated from `RULES`.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from crds.status import Phase
-from service.decide.activation import activate, boundary
+from service.decide.activation import activate, next_boundary
 from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
-from service.decide.plan import Plan, ReleaseFinalizer, when
-from service.decide.reclaim import accompany, disabled_because_of, in_force, reclaim, told
-from service.decide.removal import ASK_AGAIN, begun, plan_of, remove, uncordon
-from service.decide.situation import Situation, without_cluster
-from service.decide.visibility import out_of_sight
+from service.decide.plan import Plan, ReleaseFinalizer, earliest
+from service.decide.reasons import Reason
+from service.decide.reclaim import current_reclaim, disabling_reclaim, reclaim, reclaim_message, with_agent_actions
+from service.decide.removal import RETRY_PAUSE, plan_from, remove, uncordon, with_recorded_start
+from service.decide.rule import Rule, rule
+from service.decide.situation import Situation, cluster_problem
+from service.decide.visibility import unreadable_objects
 from service.decide.world import World
 
 RELEASE_AFTER: Final = timedelta(minutes=10)
-"""How long after the grace a deletion may hang before we let the object go, children or not."""
-
-Rule = Callable[[Situation], Plan | None]
+"""How long after the grace a deletion may hang before the controller releases its finalizer, children or not."""
 
 
 def decide(intent: Intent, world: World, now: datetime) -> Plan:
     """What to do about one ScheduledMachine at one instant."""
     situation = Situation.at(intent, world, now)
-    for rule in RULES:
-        plan = rule(situation)
+    for applies in RULES:
+        plan = applies(situation)
         if plan is not None:
-            return _wake(accompany(situation, plan), situation)
+            return _with_requeue(with_agent_actions(situation, plan), situation)
     raise AssertionError("outside_window applies to everything")
 
 
-def _wake(plan: Plan, s: Situation) -> Plan:
+def _with_requeue(plan: Plan, s: Situation) -> Plan:
     if pods_unknown(s.world) and plan.requeue_after is None:
-        # One question that went wrong, whatever the rule. That a whole cluster comes back is told by its watch.
-        plan = replace(plan, requeue_after=s.world.pods_requeue_after or ASK_AGAIN)
+        # Only the list of pods failed, whatever the rule. If the whole cluster is down, its watch wakes the object.
+        plan = replace(plan, requeue_after=s.world.pods_requeue_after or RETRY_PAUSE)
     if s.world.me.deleting_since:
         return replace(plan, final=True)
-    return replace(plan, requeue_at=when(plan.requeue_at, boundary(s)))
+    return replace(plan, requeue_at=earliest(plan.requeue_at, next_boundary(s)))
 
 
+@rule(
+    when="the Cluster is paused, or the object carries the annotation `cluster.x-k8s.io/paused`",
+    then="nothing is changed, and a deletion waits",
+    phase="as before, with condition `Paused=True`",
+)
 def paused(s: Situation) -> Plan | None:
-    """Somebody wants nothing touched; deletion waits too.
+    """Change nothing; a deletion waits, too.
 
-    A shutdown under way begins anew afterwards: time in which nothing may be done is no time to drain in.
+    A shutdown in progress starts again afterwards: the pause must not use up the time for the drain.
     """
     if not s.world.paused:
         return None
@@ -57,95 +62,133 @@ def paused(s: Situation) -> Plan | None:
     message = f"Paused by {by}; " + ("deletion waits until it is resumed." if deleting else "nothing is changed.")
     return Plan(
         before.phase or Phase.PENDING,
-        "DeletionPaused" if deleting else "Paused",
+        Reason.DELETION_PAUSED if deleting else Reason.PAUSED,
         message,
         problem=deleting,
     )
 
 
+@rule(
+    when="the object is being deleted",
+    then="the machine is removed as at the end of a window, or at once if the kill switch is on or a reclaim is in "
+    "progress; then the finalizer is released, at the latest ten minutes after the time limit",
+    phase="ShuttingDown",
+)
 def being_deleted(s: Situation) -> Plan | None:
-    """Remove the machine, then let the object go; never hold a namespace hostage."""
+    """Remove the machine, then release the finalizer; never block the deletion of a namespace for ever."""
     since = s.world.me.deleting_since
     if since is None:
         return None
     if not s.world.me.finalized:
-        return Plan(Phase.SHUTTING_DOWN, "Released", "Nothing holds this object any more.")
+        return Plan(Phase.SHUTTING_DOWN, Reason.RELEASED, "The controller has released its finalizer.")
     if s.world.all_gone:
-        return Plan(Phase.SHUTTING_DOWN, "Deleted", "Everything is gone.", actions=(ReleaseFinalizer(),))
-    at_once = s.intent.kill_switch or in_force(s) is not None
-    # Counted from the first look, not from the request: we may have been away, or paused, for long.
-    removal = begun(s, remove(s, at_once=at_once, why="the ScheduledMachine was deleted"))
+        return Plan(Phase.SHUTTING_DOWN, Reason.DELETED, "All objects are gone.", actions=(ReleaseFinalizer(),))
+    at_once = s.intent.kill_switch or current_reclaim(s) is not None
+    # Counted from the first pass, not from the request: the operator may have been down, or paused, for long.
+    removal = with_recorded_start(s, remove(s, at_once=at_once, why="the ScheduledMachine was deleted"))
     grace = timedelta(0) if at_once else s.intent.grace
     release = max(removal.shutdown or since, since) + grace + RELEASE_AFTER
     if s.now >= release:
-        message = f"Gave up waiting for {_awaited(s.world)}; it is left behind."
-        plan = Plan(Phase.SHUTTING_DOWN, "FinalizerReleased", message, actions=(ReleaseFinalizer(),), problem=True)
-        # Should that fail, it is still over: without its beginning all of the waiting would begin anew.
+        message = f"Gave up waiting for {_remaining(s.world)}; it is left behind."
+        plan = Plan(
+            Phase.SHUTTING_DOWN, Reason.FINALIZER_RELEASED, message, actions=(ReleaseFinalizer(),), problem=True
+        )
+        # Keep the start of the shutdown: should the release fail, the wait must not start again.
         return replace(plan, shutdown=removal.shutdown)
-    plan = plan_of(Phase.SHUTTING_DOWN, removal)
-    return replace(plan, requeue_at=when(plan.requeue_at, release))
+    plan = plan_from(Phase.SHUTTING_DOWN, removal)
+    return replace(plan, requeue_at=earliest(plan.requeue_at, release))
 
 
-def _awaited(world: World) -> str:
+def _remaining(world: World) -> str:
     seen = [f"{child.kind} {child.name}" for child in world.children]
-    unseen = [f"the {role} object, which cannot be seen" for role in sorted(world.unseen)]
-    return ", ".join([*seen, *unseen]) or "the Machine"
+    unread = [f"the {role} object, which cannot be read" for role in sorted(world.unreadable)]
+    return ", ".join([*seen, *unread]) or "the Machine"
 
 
+@rule(
+    when="`spec.killSwitch` is true",
+    then="the machine is removed at once: no grace and no drain, neither ours nor Cluster API's",
+    phase="Terminated",
+)
 def kill_switch(s: Situation) -> Plan | None:
     """Remove at once: no grace, no drain, neither ours nor CAPI's."""
     if not s.intent.kill_switch:
         return None
     if s.world.all_gone:
         message = "Removed by the kill switch. Set spec.killSwitch to false to return it to service."
-        return Plan(Phase.TERMINATED, "KillSwitch", message)
+        return Plan(Phase.TERMINATED, Reason.KILL_SWITCH, message)
     removal = remove(s, at_once=True, why="the kill switch is on")
-    return replace(plan_of(Phase.TERMINATED, removal), reason="Terminating")
+    return replace(plan_from(Phase.TERMINATED, removal), reason=Reason.TERMINATING)
 
 
+@rule(
+    when="`spec.schedule.enabled` is false",
+    then="nothing is created or removed; a shutdown in progress is cancelled, a deletion that has begun is finished",
+    phase="Disabled",
+)
 def disabled(s: Situation) -> Plan | None:
-    """Hands off; only a deletion that was already asked for is finished."""
+    """Leave everything as it is; only a deletion that has been requested is finished."""
     if s.intent.enabled:
         return None
-    cause = disabled_because_of(s.world)
-    plain = "The schedule is disabled; set spec.schedule.enabled to true to resume."
-    message = told(cause, s.world.me) if cause else plain
+    cause = disabling_reclaim(s.world)
+    message = reclaim_message(cause, s.world.me) if cause else _disabled_message(s.world)
     machine = s.world.our_machine
     finishing = s.world.children and (machine.leaving if machine else s.shutdown_started is not None)
     if finishing:
-        removal = remove(s, at_once=False, why="a deletion under way is finished")
-        return replace(plan_of(Phase.DISABLED, removal), reason="Disabled", message=f"{message} {removal.message}")
-    return Plan(Phase.DISABLED, "Disabled", message, actions=uncordon(s.world))
+        removal = remove(s, at_once=False, why="finishing a deletion that was in progress")
+        plan = plan_from(Phase.DISABLED, removal)
+        return replace(plan, reason=Reason.DISABLED, message=f"{message} {removal.message}")
+    return Plan(Phase.DISABLED, Reason.DISABLED, message, actions=uncordon(s.world))
 
 
+def _disabled_message(world: World) -> str:
+    machine = world.our_machine
+    if machine is None or machine.leaving:
+        return "The schedule is disabled. Set spec.schedule.enabled to true to resume."
+    return (
+        f"The schedule is disabled, and Machine {machine.child.name} keeps running. Set spec.schedule.enabled to true "
+        "to resume, or spec.killSwitch to true to remove it."
+    )
+
+
+@rule(
+    when="the Cluster is missing or being deleted",
+    then="nothing is created, and the machine is removed",
+    phase="ShuttingDown, then Inactive",
+)
 def cluster_missing(s: Situation) -> Plan | None:
-    """Nothing can live without its Cluster; CAPI waits for what is ours before it lets a Cluster go."""
-    found = without_cluster(s)
-    if found is None or (s.world.unseen and not s.world.children):
-        return None  # what cannot be seen is not called gone: another rule tells of it
-    reason, message = found.reason, found.message
+    """Remove the machine: without its Cluster it is of no use, and CAPI waits for it before it deletes a Cluster."""
+    found = cluster_problem(s)
+    if found is None or (s.world.unreadable and not s.world.children):
+        return None  # objects that cannot be read may exist: the rule for those decides
     if not s.world.children:
-        return Plan(Phase.INACTIVE, reason, f"{message} Nothing is created without its Cluster.", problem=s.open)
-    removal = remove(s, at_once=False, why=message.rstrip("."))
-    plan = plan_of(Phase.SHUTTING_DOWN, removal)
-    return replace(plan, reason=reason, message=f"{message} {removal.message}")
+        message = f"{found.message} No Machine is created without its Cluster."
+        return Plan(Phase.INACTIVE, found.reason, message, problem=s.open)
+    removal = remove(s, at_once=False, why=found.message.partition(";")[0].rstrip("."))
+    plan = plan_from(Phase.SHUTTING_DOWN, removal)
+    return replace(plan, reason=found.reason, message=f"{found.message} {removal.message}")
 
 
+@rule(
+    when="the schedule cannot be read, because the spec is invalid",
+    then="nothing is created or removed",
+    phase="Error",
+)
 def unreadable_schedule(s: Situation) -> Plan | None:
-    """Without a schedule nobody can say whether the machine should run: what is there stays."""
+    """Leave everything as it is: without a schedule the controller cannot tell whether the machine should run."""
     if s.intent.schedule is not None:
         return None
-    stays = " What runs stays until it is mended." if s.world.children else ""
+    stays = " The machine keeps running until the schedule is corrected." if s.world.children else ""
     return _invalid(s, _problems(s.intent) + stays)
 
 
 def _invalid(s: Situation, message: str) -> Plan:
-    """Create nothing; a machine that stays can be used again, one that is leaving is on its way."""
+    """Create nothing; uncordon a machine that stays, but not one that is being deleted."""
     machine = s.world.our_machine
     stays = machine is not None and not machine.leaving
     return Plan(
         phase=Phase.ERROR,
-        reason="InvalidSpec",
+        reason=Reason.INVALID_SPEC,
         message=message,
         actions=uncordon(s.world) if stays else (),
         problem=True,
@@ -153,6 +196,11 @@ def _invalid(s: Situation, message: str) -> Plan:
     )
 
 
+@rule(
+    when="a window is open",
+    then="bootstrap object, infrastructure object and Machine are created and kept up to date",
+    phase="Pending, then Active; Error while that fails",
+)
 def inside_window(s: Situation) -> Plan | None:
     """Ensure that the machine exists and is as it should be."""
     if not s.open:
@@ -162,15 +210,20 @@ def inside_window(s: Situation) -> Plan | None:
     return activate(s, s.intent.spec)
 
 
+@rule(
+    when="no window is open",
+    then="if the machine exists: cordon, evict, delete; else wait for the next window",
+    phase="ShuttingDown, then Inactive",
+)
 def outside_window(s: Situation) -> Plan:
     """Remove the machine, or wait for the next window."""
-    if s.world.children or s.world.machine_unseen:
-        return plan_of(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
+    if s.world.children or s.world.machine_unknown:
+        return plan_from(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
     if s.intent.spec is None:
         return _invalid(s, _problems(s.intent))
-    opens = boundary(s)
-    waiting = f"Waiting for the next window at {opens:%Y-%m-%d %H:%M} UTC." if opens else "No window is ahead."
-    return Plan(Phase.INACTIVE, "OutsideSchedule", waiting)
+    opens = next_boundary(s)
+    waiting = f"Waiting for the next window at {opens:%Y-%m-%d %H:%M} UTC." if opens else "No window will open."
+    return Plan(Phase.INACTIVE, Reason.OUTSIDE_SCHEDULE, waiting)
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -181,7 +234,7 @@ RULES: Final[tuple[Rule, ...]] = (
     disabled,
     cluster_missing,
     unreadable_schedule,
-    out_of_sight,
+    unreadable_objects,
     inside_window,
     outside_window,
 )

@@ -43,7 +43,7 @@ def digest(value: Any) -> str:
 
 
 def creations(spec: ScheduledMachineSpec, world: World) -> tuple[Create, ...]:
-    """What is missing, in the order in which it must come: the Machine points at the other two."""
+    """The objects that are missing, in order: the Machine refers to the other two."""
     assert world.contract is not None, "decide asks for CAPI first"  # noqa: S101 - narrows the type
     assert world.cluster is not None, "decide asks for the Cluster first"  # noqa: S101
     wanted = _parts(spec, world.me)
@@ -60,7 +60,7 @@ def outdated(spec: ScheduledMachineSpec, world: World) -> tuple[Child, ...]:
 
 
 def made_from(child: Child, body: Mapping[str, Any]) -> bool:
-    """Whether an object is what its manifest makes; where its maker left no note of the spec, its kind must do."""
+    """Whether an object was created from this manifest; without a note of its spec, group and kind decide."""
     group = child.api_version.partition("/")[0], body["apiVersion"].partition("/")[0]
     if group[0] != group[1] or child.kind != body["kind"]:
         return False
@@ -163,7 +163,7 @@ def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
 
 
 def _unmark(machine: Machine | None) -> Patch | None:
-    """Clears the mark of a health check that succeeds again: left there, it would count for the next failure."""
+    """Remove the mark of a health check that succeeds again; else it would count for the next failure."""
     if machine is None or machine.leaving or machine.unmarked_status is None:
         return None
     child = machine.child
@@ -186,7 +186,7 @@ def _machine_owners(machine: Machine, world: World, contract: Contract) -> list[
     if ours_controls and wanted <= {owner.uid for owner in machine.child.owners}:
         return None
     if any(owner.controller and owner.uid != world.me.uid for owner in machine.child.owners):
-        return None  # somebody else's controller: an owner of theirs is not ours to remove
+        return None  # another controller owns it, and its owner reference is not ours to remove
     others = [owner.raw for owner in machine.child.owners if owner.uid not in wanted]
     return [owned_by(world.me, controller=True), _cluster_owner(world.cluster, contract), *map(dict, others)]
 
@@ -195,7 +195,7 @@ def _repair_metadata(child: Child | None, spec: ScheduledMachineSpec, me: Identi
     if child is None or not child.ours or child.leaving:
         return None
     body = _metadata(_missing(owned_labels(spec, me), child.labels), {})
-    # A controller of ours here would keep CAPI from becoming it, for ever.
+    # With a controller reference of ours CAPI could never become the controller.
     if [owner.controller for owner in child.owners if owner.uid == me.uid] != [False]:
         owners = [dict(owner.raw) for owner in child.owners if owner.uid != me.uid]
         body.setdefault("metadata", {})["ownerReferences"] = [*owners, owned_by(me, controller=False)]

@@ -1,6 +1,6 @@
-"""For which window a machine was made, noted on its objects, so that a clock that is a little behind leaves it alone.
+"""The window that a machine was created for, noted on its objects, so that a clock a little behind does not remove it.
 
-The note is part of the manifest: it is there as soon as the object is, whatever happens to the replica that made it.
+The note is part of the manifest, so it exists as soon as the object does, even if the replica crashes.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from service.decide.plan import Create
 from service.decide.world import Child, World
 
 
-def noting(create: Create, opens: datetime | None) -> Create:
-    """The creation of an object that says when its window opened; one that has always been open needs no note."""
+def with_window_annotation(create: Create, opens: datetime | None) -> Create:
+    """The creation with an annotation for the opening of the window; a window without an opening needs none."""
     if opens is None:
         return create
     metadata: Mapping[str, Any] = create.manifest["metadata"]
@@ -23,8 +23,8 @@ def noting(create: Create, opens: datetime | None) -> Create:
     return replace(create, manifest={**create.manifest, "metadata": {**metadata, "annotations": annotations}})
 
 
-def made_for(world: World) -> datetime | None:
-    """The opening of the window for which our objects were made; the latest, should they differ."""
+def latest_window(world: World) -> datetime | None:
+    """The opening of the window that our objects were created for; the latest, if they differ."""
     return max(filter(None, map(_read, world.children)), default=None)
 
 

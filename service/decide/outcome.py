@@ -1,9 +1,10 @@
-"""What came of a plan: what was done, what stopped it, what held it up. Made by `service.act`, read by the report."""
+"""The result of a plan: what was done, what failed, what held it up. Made by `service.act`, read by the report."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from service.decide.plan import Action, Plan
+from service.decide.reasons import AnyReason
 from service.decide.world import Pod
 
 BLOCKERS_NAMED = 3
@@ -15,27 +16,27 @@ class Blocker:
 
     pod: Pod
     reason: str
-    again_in: timedelta | None = None
-    """In how much real time the controller asks again."""
+    retry_after: timedelta | None = None
+    """In real time: when the controller tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an action failed, and whether only a human can help."""
+    """Why an action failed."""
 
     action: Action
-    reason: str
+    reason: AnyReason
     message: str
     retry_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A write that was put off, as enough calls to the same kind of provider object are under way."""
+class Throttled:
+    """A write that waits because enough calls for the same kind of provider object are in flight."""
 
     kind: str
     slow: bool
-    """Whether those calls take long: the user is told then."""
+    """Whether those calls take long; then the status says so."""
 
     @property
     def message(self) -> str:
@@ -48,14 +49,14 @@ class Outcome:
     """The result of performing a plan as far as it went."""
 
     done: tuple[Action, ...] = ()
-    trouble: Failure | None = None
+    failure: Failure | None = None
     blockers: tuple[Blocker, ...] = field(default=())
     interrupted: bool = False
-    """Whether something changed under our hands, so that the rest of the plan must be thought over."""
-    left: tuple[Action, ...] = ()
-    """What was tried in vain and left for later."""
-    awaits: Turn | None = None
-    """What the rest of the plan waits for."""
+    """Whether an object changed meanwhile, so that the rest of the plan must be decided again."""
+    postponed: tuple[Action, ...] = ()
+    """Best-effort actions that failed and are tried again later."""
+    throttled: Throttled | None = None
+    """Why the rest of the plan waits."""
 
     def did(self, kind: type[Action]) -> bool:
         """Whether an action of that class was carried out."""
@@ -63,11 +64,11 @@ class Outcome:
 
 
 def explain(plan: Plan, outcome: Outcome) -> str:
-    """The sentence for the user: the trouble if there is any, else where things stand and who holds them up."""
-    if outcome.trouble is not None:
-        return outcome.trouble.message
-    if outcome.awaits is not None and outcome.awaits.slow:
-        return outcome.awaits.message
+    """The sentence for the user: the failure if there is one, else the plan's message and the pods that hold it up."""
+    if outcome.failure is not None:
+        return outcome.failure.message
+    if outcome.throttled is not None and outcome.throttled.slow:
+        return outcome.throttled.message
     blockers = sorted((*outcome.blockers, *_refused_before(plan)), key=lambda one: (one.pod.namespace, one.pod.name))
     if not blockers:
         return plan.message
@@ -78,6 +79,6 @@ def explain(plan: Plan, outcome: Outcome) -> str:
 
 
 def _refused_before(plan: Plan) -> tuple[Blocker, ...]:
-    """Pods that are not asked again yet hold the drain up all the same."""
+    """Pods whose eviction is not tried again yet; they hold up the drain, too."""
     refused = plan.drain.refused if plan.drain else ()
     return tuple(Blocker(pod, pod.refusal.reason) for pod in refused if pod.refusal)

@@ -1,6 +1,6 @@
-"""What to do next, as data: a phase to report, an ordered tuple of actions, an instant to look again.
+"""What to do next, as data: a phase to report, an ordered tuple of actions, an instant to requeue at.
 
-`service.act` performs the actions; each is safe to repeat, so a plan cut short by a crash is simply made again.
+`service.act` performs the actions; each is safe to repeat, so after a crash the plan is simply made again.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,24 @@ from typing import Any
 
 from crds.status import Phase, Reclaim
 from service.decide.drain import Drain
+from service.decide.reasons import AnyReason, Severity
 from service.decide.taints import TaintPlan
 from service.decide.world import Pod, Role, Taint
 
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
-    """Make sure that we are asked before the ScheduledMachine disappears."""
+    """Add our finalizer, so that the ScheduledMachine stays until its machine is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFinalizer:
-    """Let the ScheduledMachine go."""
+    """Remove our finalizer, so that the API server deletes the ScheduledMachine."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordShutdown:
-    """Store when the shutdown began, before anything is taken away; None forgets one before a new Machine is made."""
+    """Store when the shutdown started, before anything is removed; None clears it before a new Machine is created."""
 
     started_at: datetime | None
 
@@ -41,7 +42,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Bring metadata or timeouts of one of our objects up to date; `why` names what was off."""
+    """Bring metadata or timeouts of one of our objects up to date; `why` names what differed."""
 
     role: Role
     name: str
@@ -49,27 +50,27 @@ class Patch:
     body: Mapping[str, Any]
     why: str
     resource_version: str | None = None
-    """Set where a list is replaced whole: nobody may have added to it meanwhile."""
+    """Set if a list is replaced as a whole: another writer may have added to it."""
     subresource: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Ask for the deletion of one of our objects."""
+    """Delete one of our objects."""
 
     role: Role
     name: str
     uid: str
     why: str
     undrained: bool = False
-    """Whether pods were left behind because their time was up."""
+    """Whether pods are still on the Node because the time for the drain is over."""
     unchanged: bool = False
-    """Whether it may go only as it was seen: a health check that has succeeded since keeps its Machine."""
+    """Whether to delete only the version that was read: if its health check has succeeded since, the Machine stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cordon:
-    """Keep new pods away from the Node, and remember that it was us: so only if nobody has written to it meanwhile."""
+    """Make the Node unschedulable and note on it that we did; only in the version that was read."""
 
     node: str
     uid: str
@@ -86,7 +87,7 @@ class Uncordon:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Ask the API server to evict these pods; budgets may refuse."""
+    """Evict these pods through the eviction API; budgets may refuse."""
 
     pods: tuple[Pod, ...]
     grace_seconds: int | None = None
@@ -95,7 +96,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class ApplyTaints:
-    """Write the whole taint list, on condition that the Node has not changed since it was read."""
+    """Write the whole taint list, if the Node has not changed since it was read."""
 
     node: str
     uid: str
@@ -107,7 +108,7 @@ class ApplyTaints:
 
 @dataclass(frozen=True, slots=True)
 class RecordRemediation:
-    """Store that an unhealthy Machine is about to be replaced, so that it does not happen too often."""
+    """Store that an unhealthy Machine is being replaced, which limits how often that happens."""
 
     count: int
     at: datetime
@@ -116,14 +117,14 @@ class RecordRemediation:
 
 @dataclass(frozen=True, slots=True)
 class RecordReclaim:
-    """Store that the Node was asked back, before anything is done about it: Cluster API deletes the request too."""
+    """Store the reclaim request before acting on it: Cluster API deletes the Node, and the request with it."""
 
     reclaim: Reclaim
 
 
 @dataclass(frozen=True, slots=True)
 class ForceDrain:
-    """Delete the Node's pods without grace, as far as that works; never fails."""
+    """Delete the Node's pods without grace, as far as possible; never fails."""
 
     node: str
     provider_id: str
@@ -131,12 +132,12 @@ class ForceDrain:
 
 @dataclass(frozen=True, slots=True)
 class DisableSchedule:
-    """Keep the machine from coming back by itself."""
+    """Set `spec.schedule.enabled` to false, so that the machine does not return to service by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClearReclaimRequest:
-    """Take the agent's annotations off the Node."""
+    """Remove the agent's annotations from the Node."""
 
     node: str
     uid: str
@@ -144,7 +145,7 @@ class ClearReclaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class InstallAgent:
-    """Have the agent run on the Node and tell it what to look for."""
+    """Label the Node for the agent's DaemonSet and write its list of commands."""
 
     node: str
     uid: str
@@ -153,14 +154,14 @@ class InstallAgent:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAgent:
-    """Undo that."""
+    """Remove the label and the list of commands."""
 
     node: str
     uid: str
 
 
 BestEffort = ClearReclaimRequest | InstallAgent | RemoveAgent
-"""What fails of these is tried again later and keeps nothing else from being done."""
+"""If one of these fails, the rest of the plan goes on, and it is tried again later."""
 
 Action = (
     AddFinalizer
@@ -183,11 +184,20 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An Event for the user, emitted once per happening."""
+    """An Event for the user, emitted once each time something happens."""
 
-    reason: str
+    reason: AnyReason
     message: str
-    warning: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        """Normal or Warning, as the reason says."""
+        return self.reason.severity
+
+    @property
+    def warning(self) -> bool:
+        """Whether it asks the user to act."""
+        return self.severity is Severity.WARNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,23 +205,23 @@ class Plan:
     """The decision for one ScheduledMachine at one instant."""
 
     phase: Phase
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[Action, ...] = ()
     requeue_at: datetime | None = None
     """In the time of the schedule."""
     requeue_after: timedelta | None = None
-    """In real time: for what cannot be watched, such as a budget that may allow an eviction later."""
-    backoff_needed: bool = False
-    """Whether nothing tells when what is in the way is gone: it is looked for again, ever more rarely."""
+    """In real time: for changes that no watch reports, such as a budget that may allow an eviction later."""
+    backoff: bool = False
+    """Whether to requeue with back-off, because no watch reports the end of the problem."""
     problem: bool = False
-    """Whether somebody must mend something: said once in a Warning event."""
+    """Whether a person must correct something; a Warning Event says so once."""
     shutdown: datetime | None = None
-    """When the shutdown under way began; None once there is none."""
+    """When the shutdown in progress started; None if there is none."""
     drain: Drain | None = None
     taints: TaintPlan | None = None
     agent_requeue_after: timedelta | None = None
-    """In real time: the agent on the Node is not as it should be, and nothing tells when it will be."""
+    """In real time: the agent on the Node is not ready, and no watch reports when it is."""
     final: bool = False
     """Whether the ScheduledMachine itself is being deleted."""
     reclaimed: bool = False
@@ -220,6 +230,6 @@ class Plan:
     """The GitOps tool that enabled the schedule soon after a reclaim had disabled it, by its field manager."""
 
 
-def when(*instants: datetime | None) -> datetime | None:
+def earliest(*instants: datetime | None) -> datetime | None:
     """The earliest of the instants given."""
     return min((instant for instant in instants if instant is not None), default=None)

@@ -1,4 +1,4 @@
-"""Who goes first among those that are due at once: higher priorities while machines come, lower ones while they go."""
+"""The order of objects that are due at once: high priorities first for creation, low ones first for removal."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ HIGHEST = 255
 
 
 def precedence(priority: int, *, has_machine: bool) -> int:
-    """What a queue is to go by: who has a machine waits for its end, who has none for its beginning."""
+    """The priority in the queue: an object with a machine is due for removal, one without for creation."""
     return HIGHEST - priority if has_machine else priority
 
 
 def precedence_of(raw: dict[str, Any]) -> int:
-    """The same of an object that nobody has looked at yet, which may be malformed; the status says what it has."""
+    """The same for an object that has not been reconciled yet and may be malformed, by its status."""
     spec, status = raw.get("spec"), raw.get("status")
     found = spec.get("priority") if isinstance(spec, dict) else None
     has_machine = isinstance(status, dict) and bool(status.get("machineRef"))

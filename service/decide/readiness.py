@@ -1,7 +1,7 @@
 """A machine that is not Ready in time: reported, and left to Cluster API and a MachineHealthCheck.
 
 The time counts from the creation of the Machine, as `status.lastScheduledTime` has it, until its Node is Ready for the
-first time. A Node that was Ready and is not any more is another matter.
+first time. A Node that was Ready before does not count as late.
 """
 
 from dataclasses import replace
@@ -10,29 +10,31 @@ from typing import Final
 
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.values import format_duration
-from service.decide.plan import Create, Plan, when
+from service.decide.plan import Create, Plan, earliest
+from service.decide.reasons import Reason
 from service.decide.situation import Situation
 from service.decide.world import Machine, Role, World
 
-REASON: Final = "NotReadyInTime"
-ON_ITS_WAY: Final = frozenset({"MachineProvisioning", "WaitingForNode", "NodeNotReady", "WorkloadClusterUnreachable"})
-"""What a machine is reported as until its Node is Ready."""
+NOT_READY_YET: Final = frozenset(
+    {Reason.MACHINE_PROVISIONING, Reason.WAITING_FOR_NODE, Reason.NODE_NOT_READY, Reason.WORKLOAD_CLUSTER_UNREACHABLE}
+)
+"""The reasons that a machine has until its Node is Ready."""
 
 
-def in_time(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
-    """The plan for a machine that comes: it is looked at again when its time is up, and reported from then on."""
-    if plan.reason not in ON_ITS_WAY or not _is_awaited(s.world):
+def report_lateness(s: Situation, spec: ScheduledMachineSpec, plan: Plan) -> Plan:
+    """The plan for a machine that is not Ready yet: it is requeued for its deadline, and reported after it."""
+    if plan.reason not in NOT_READY_YET or not _is_awaited(s.world):
         return plan
     due = _created_at(s, plan) + spec.provisioning_timeout
     if s.now < due:
-        return replace(plan, requeue_at=when(plan.requeue_at, due))
+        return replace(plan, requeue_at=earliest(plan.requeue_at, due))
     machine, timeout = s.world.our_machine, format_duration(spec.provisioning_timeout)
     message = f"The machine is not Ready {timeout} after its creation. {plan.message}{_in_other_words(machine, plan)}"
-    return replace(plan, reason=REASON, message=message, problem=True)
+    return replace(plan, reason=Reason.NOT_READY_IN_TIME, message=message, problem=True)
 
 
 def is_new(world: World) -> bool:
-    """Whether the Machine has not been reported before; a crash right after its creation must not hide it."""
+    """Whether the Machine has not been reported before; also if the operator crashed right after it created it."""
     known, machine = world.status.machine_ref, world.our_machine
     return machine is not None and (known is None or known.uid != machine.child.uid)
 
@@ -47,7 +49,7 @@ def _is_awaited(world: World) -> bool:
 
 
 def _created_at(s: Situation, plan: Plan) -> datetime:
-    """When the Machine was made; one that is made now, or was not reported yet, will be reported with this instant."""
+    """When the Machine was created; now, if this plan creates it or the status does not have it yet."""
     made_now = any(isinstance(action, Create) and action.role is Role.MACHINE for action in plan.actions)
     known = None if made_now or is_new(s.world) else s.world.status.last_scheduled_time
     return known or s.now

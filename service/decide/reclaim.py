@@ -1,8 +1,8 @@
-"""Emergency reclaim: the owner of a workstation gets it back at once, and it does not come back by itself.
+"""Emergency reclaim: the owner of a workstation gets it back at once, and it does not return to service by itself.
 
-1 the agent asks, 2 the request is stored, 3 pods are deleted by force, 4 the Machine is deleted, 5 the schedule is
-disabled, 6 the request is taken off the Node, 7 all is gone: Disabled. Each step can be repeated. The schedule is
-disabled before the request is cleared, or a crash in between would let the machine come back as if nothing had been.
+1 the agent requests it, 2 the request is stored, 3 pods are deleted by force, 4 the Machine is deleted, 5 the schedule
+is disabled, 6 the request is removed from the Node, 7 all objects are gone: Disabled. Each step can be repeated. The
+schedule is disabled before the request is cleared, or the machine would return to service after a crash in between.
 """
 
 from dataclasses import replace
@@ -22,14 +22,15 @@ from service.decide.plan import (
     Plan,
     RecordReclaim,
 )
-from service.decide.reclaim_agent import equipment, strip
+from service.decide.reasons import Reason
+from service.decide.reclaim_agent import agent_actions, remove_agent
 from service.decide.removal import remove
+from service.decide.rule import rule
 from service.decide.situation import Situation
 from service.decide.world import Identity, Node, World
 
-REASON: Final = "EmergencyReclaim"
 REASON_MAX: Final = 512
-"""Longer explanations than the agent's own are not worth repeating everywhere."""
+"""The agent writes shorter ones."""
 REVERT_WATCH: Final = timedelta(minutes=15)
 """How long after a reclaim a GitOps tool that enables the schedule counts as having reverted it."""
 GITOPS_MANAGERS: Final = frozenset(
@@ -46,28 +47,34 @@ GITOPS_MANAGERS: Final = frozenset(
 """Field managers of tools that apply what a repository says. Every other name is a person's tool."""
 
 
+@rule(
+    when="the agent on the Node requests a reclaim, or a reclaim is in progress",
+    then="[emergency reclaim](emergency-reclaim-agent.md#what-the-controller-does): pods and Machine are deleted at "
+    "once, and the schedule is disabled",
+    phase="EmergencyRemove, then Disabled",
+)
 def reclaim(s: Situation) -> Plan | None:
-    """The rule: a request on our Node, or one under way."""
-    asked = in_force(s)
+    """Carry out a request on our Node, or one that was stored."""
+    asked = current_reclaim(s)
     if asked is None:
         return None
-    message = f"Node {asked.node} was asked back{_because(asked.reason)}."
+    message = f"The owner of Node {asked.node} claimed it back{_because(asked.reason)}."
     if s.world.status.reclaim is None:
         record = (RecordReclaim(reclaim=asked),)
-        plan = Plan(Phase.EMERGENCY_REMOVE, REASON, message, record, requeue_after=timedelta(0))
+        plan = Plan(Phase.EMERGENCY_REMOVE, Reason.EMERGENCY_RECLAIM, message, record, requeue_after=timedelta(0))
         return replace(plan, shutdown=s.shutdown_started)
-    if _over(s):
-        over = told(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
-        return Plan(Phase.DISABLED, REASON, over, requeue_after=timedelta(0), reclaimed=True)
-    return _eject(s, message)
+    if _is_over(s):
+        over = reclaim_message(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
+        return Plan(Phase.DISABLED, Reason.EMERGENCY_RECLAIM, over, requeue_after=timedelta(0), reclaimed=True)
+    return _remove_for_reclaim(s, message)
 
 
-def in_force(s: Situation) -> Reclaim | None:
-    """The reclaim under way, or the one that the Node asks for now."""
+def current_reclaim(s: Situation) -> Reclaim | None:
+    """The reclaim in progress, or the one that the Node requests now."""
     world, node, machine = s.world, s.world.node, s.world.our_machine
     if world.status.reclaim is not None:
         return world.status.reclaim
-    if machine is None or node is None or not node_is_ours(world) or not introduced(world):
+    if machine is None or node is None or not node_is_ours(world) or not seen_with_its_node(world):
         return None
     if node.annotations.get(names.ANNOTATION_RECLAIM_REQUESTED) != "true":
         return None
@@ -75,29 +82,29 @@ def in_force(s: Situation) -> Reclaim | None:
     return Reclaim(requested_at=s.now, reason=reason, node=node.name, machine_uid=machine.child.uid)
 
 
-def introduced(world: World) -> bool:
-    """Whether this Machine has been seen with its Node before: a request that was there already is an old one."""
+def seen_with_its_node(world: World) -> bool:
+    """Whether an earlier pass saw this Machine with its Node: a request that the Node had before that is stale."""
     machine, known, node = world.our_machine, world.status.machine_ref, world.status.node_ref
     same = machine is not None and known is not None and known.uid == machine.child.uid
     return same and node is not None and node.uid is not None
 
 
-def carries_old_request(world: World) -> bool:
-    """Whether the Node carries a request from before its Machine was first seen with it; never acted upon."""
+def has_stale_request(world: World) -> bool:
+    """Whether the Node carries a request from before its Machine; the controller does not act on it."""
     node = world.node
     if node is None or world.status.reclaim is not None:
         return False
-    return _carries_request(node) and not introduced(world)
+    return _carries_request(node) and not seen_with_its_node(world)
 
 
-def accompany(s: Situation, plan: Plan) -> Plan:
-    """A plan of whatever rule, with what the agent on the Node needs besides."""
+def with_agent_actions(s: Situation, plan: Plan) -> Plan:
+    """The plan with the actions that the agent on the Node needs, whatever the rule."""
     world = s.world
     if world.paused:
         return plan
-    old = carries_old_request(world) and node_is_ours(world)
+    old = has_stale_request(world) and node_is_ours(world)
     cleared = _clear(world.node) if old and world.node else ()
-    added = equipment(s.intent, world)
+    added = agent_actions(s.intent, world)
     agent = world.reclaim_agent
     return replace(
         plan,
@@ -107,8 +114,8 @@ def accompany(s: Situation, plan: Plan) -> Plan:
     )
 
 
-def wants_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) -> bool:
-    """Whether it matters who enabled the schedule: a reclaim disabled it only a short while ago."""
+def needs_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) -> bool:
+    """Whether it matters who enabled the schedule: a reclaim disabled it a short time ago."""
     if not intent.enabled:
         return False
     under_way = status.reclaim is not None and status.reclaim.disabled_at is not None
@@ -116,30 +123,30 @@ def wants_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) 
     return under_way or (past is not None and now - past.at < REVERT_WATCH)
 
 
-def told(past: PastReclaim | Reclaim, me: Identity) -> str:
+def reclaim_message(past: PastReclaim | Reclaim, me: Identity) -> str:
     """Why the schedule is disabled and how to enable it again."""
     soonest = ", once the phase is Disabled" if isinstance(past, Reclaim) else ""
     return (
-        f"Disabled by an emergency reclaim: Node {past.node} was asked back{_because(past.reason)}. To return it to "
-        f"service{soonest}: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} --type=merge "
+        f"Disabled by an emergency reclaim: the owner of Node {past.node} claimed it back{_because(past.reason)}. To "
+        f"return it to service{soonest}: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} --type=merge "
         """-p '{"spec":{"schedule":{"enabled":true}}}'"""
     )
 
 
-def disabled_because_of(world: World) -> PastReclaim | Reclaim | None:
+def disabling_reclaim(world: World) -> PastReclaim | Reclaim | None:
     """The reclaim that disabled the schedule, over or not."""
     under_way = world.status.reclaim
     return under_way if under_way is not None and under_way.disabled_at is not None else world.status.last_reclaim
 
 
-def _eject(s: Situation, message: str) -> Plan:
-    removal = remove(s, at_once=True, why="its Node was asked back")
+def _remove_for_reclaim(s: Situation, message: str) -> Plan:
+    removal = remove(s, at_once=True, why="the owner claimed the Node back")
     disable = (DisableSchedule(),) if s.intent.enabled else ()
     hand_back = _hand_back(s.world)
-    last = "Everything is gone; the request is being taken off the Node." if hand_back and s.world.all_gone else None
+    last = "All objects are gone; removing the request from the Node." if hand_back and s.world.all_gone else None
     return Plan(
         phase=Phase.EMERGENCY_REMOVE,
-        reason=REASON,
+        reason=Reason.EMERGENCY_RECLAIM,
         message=f"{message} {last or removal.message}",
         actions=(*_force_drain(s.world), *removal.actions, *disable, *hand_back),
         requeue_after=timedelta(0) if disable else removal.requeue_after,
@@ -147,8 +154,8 @@ def _eject(s: Situation, message: str) -> Plan:
     )
 
 
-def _over(s: Situation) -> bool:
-    """All children are gone, the schedule is disabled, and the request is gone or cannot be reached."""
+def _is_over(s: Situation) -> bool:
+    """Whether all objects are gone, the schedule is disabled, and the request is gone or its cluster unreachable."""
     if s.intent.enabled or not s.world.all_gone or s.world.workload is None:
         return False
     node = _asking_node(s.world)
@@ -165,15 +172,15 @@ def _force_drain(world: World) -> tuple[Action, ...]:
 
 
 def _hand_back(world: World) -> tuple[Action, ...]:
-    """Silence the agent first: it would ask again for as long as the Node is there."""
+    """Remove the agent first: it would repeat its request for as long as the Node exists."""
     node = _asking_node(world)
     if node is None:
         return ()
-    return (*strip(node), *(_clear(node) if _carries_request(node) else ()))
+    return (*remove_agent(node), *(_clear(node) if _carries_request(node) else ()))
 
 
 def _asking_node(world: World) -> Node | None:
-    """The Node that asked; once its Machine is gone, told by the uid that is kept for it."""
+    """The Node with the request; once its Machine is gone, the one with the uid in the status."""
     node, known = world.node, world.status.node_ref
     if node is None or world.our_machine is not None:
         return node if node_is_ours(world) else None
@@ -194,6 +201,6 @@ def _because(reason: str) -> str:
 
 def _reverted_by(s: Situation) -> str | None:
     author = s.world.enabled_by
-    if author not in GITOPS_MANAGERS or not wants_author(s.intent, s.world.status, s.now):
+    if author not in GITOPS_MANAGERS or not needs_author(s.intent, s.world.status, s.now):
         return None
     return author

@@ -1,9 +1,7 @@
-"""What the reclaim agent needs in the workload cluster: a label on the Node that brings it there, and its ConfigMap.
+"""The reclaim agent in the workload cluster: a label on the Node that selects it for the DaemonSet, and a ConfigMap.
 
-The label is set first and taken off last, so a Node without it has no ConfigMap of ours.
+The label is set first and removed last, so a Node without it has no ConfigMap of ours.
 """
-
-from typing import Final
 
 from crds import names
 from service.decide.intent import Intent
@@ -11,35 +9,30 @@ from service.decide.phases import node_is_ours
 from service.decide.plan import Action, InstallAgent, RemoveAgent
 from service.decide.world import Node, World
 
-NAMESPACE_MISSING: Final = "AgentNamespaceMissing"
-DAEMON_SET_MISSING: Final = "AgentDaemonSetMissing"
-NOT_INSTALLED: Final = (NAMESPACE_MISSING, DAEMON_SET_MISSING)
-"""Reasons of ReclaimAgentReady that somebody must do something about."""
 
-
-def equipment(intent: Intent, world: World) -> tuple[Action, ...]:
-    """What to change about the agent on our Node; a reclaim under way sees to that itself."""
+def agent_actions(intent: Intent, world: World) -> tuple[Action, ...]:
+    """The actions for the agent on our Node; none during a reclaim, which has its own."""
     node, machine = world.node, world.our_machine
     if node is None or machine is None or not node_is_ours(world) or world.status.reclaim is not None:
         return ()
     if machine.leaving:
-        return strip(node)
+        return remove_agent(node)
     if intent.spec is None:
         return ()
     commands = intent.spec.kill_if_commands
-    return _equip(node, commands, world) if commands else strip(node)
+    return _install_agent(node, commands, world) if commands else remove_agent(node)
 
 
-def wanted(intent: Intent, world: World) -> tuple[str, ...]:
-    """The commands that the agent on our Node should look for; none if there should be no agent."""
+def wanted_commands(intent: Intent, world: World) -> tuple[str, ...]:
+    """The commands that the agent on our Node should watch for; none if it should not run."""
     machine = world.our_machine
     if intent.spec is None or machine is None or machine.leaving or not node_is_ours(world):
         return ()
     return intent.spec.kill_if_commands
 
 
-def strip(node: Node) -> tuple[Action, ...]:
-    """Take the agent off a Node, if it is on it."""
+def remove_agent(node: Node) -> tuple[Action, ...]:
+    """Remove the agent from a Node that has it."""
     return (RemoveAgent(node=node.name, uid=node.uid),) if names.LABEL_RECLAIM_AGENT in node.labels else ()
 
 
@@ -49,11 +42,11 @@ def config_name(node: str) -> str:
 
 
 def is_labelled(node: Node) -> bool:
-    """Whether the agent's DaemonSet picks the Node."""
+    """Whether the agent's DaemonSet selects the Node."""
     return node.labels.get(names.LABEL_RECLAIM_AGENT) == names.RECLAIM_AGENT_ENABLED
 
 
-def _equip(node: Node, commands: tuple[str, ...], world: World) -> tuple[Action, ...]:
+def _install_agent(node: Node, commands: tuple[str, ...], world: World) -> tuple[Action, ...]:
     agent = world.reclaim_agent
     if agent is None or not agent.installed:
         return ()

@@ -1,7 +1,7 @@
-"""How a machine leaves: cordon, evict, delete the Machine, wait for CAPI, clear up what is left.
+"""Removing a machine: cordon, evict, delete the Machine, wait for CAPI, delete the objects that are left.
 
-Only the Machine is deleted: CAPI then drains, removes infrastructure, bootstrap and Node, in that order. Taking the
-infrastructure away alongside would make CAPI skip its drain.
+Only the Machine is deleted: CAPI then drains, removes infrastructure, bootstrap and Node, in that order. If the
+infrastructure were deleted at the same time, CAPI would skip its drain.
 """
 
 from dataclasses import dataclass, replace
@@ -13,21 +13,25 @@ from crds.status import Phase
 from service.decide import contracts
 from service.decide.drain import LOST_GRACE_SECONDS, Drain, drain_of, gone_at, progress
 from service.decide.phases import node_is_ours
-from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, when
+from service.decide.plan import Action, Cordon, Delete, Evict, Patch, Plan, RecordShutdown, Uncordon, earliest
+from service.decide.reasons import AnyReason, Reason
 from service.decide.situation import Situation
-from service.decide.visibility import doubt
+from service.decide.visibility import unreadable_message
 from service.decide.world import Machine, Node, World
 
-ASK_AGAIN: Final = timedelta(seconds=5)
-"""Pause before asking again for the pods of a Node that could not be listed, or after an eviction failed."""
-_UNSEEN: Final = "Cluster API is not served here, so nobody can tell whether the Machine is gone; waiting for it."
+RETRY_PAUSE: Final = timedelta(seconds=5)
+"""Pause before the pods of a Node are listed again after a failure, or an eviction is tried again."""
+_NO_CAPI: Final = (
+    "The API server does not serve Cluster API, so the controller cannot tell whether the Machine is gone; waiting "
+    "until it can."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     """The next steps of a removal; `reason` and `message` say where it stands."""
 
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[Action, ...] = ()
     requeue_at: datetime | None = None
@@ -36,7 +40,7 @@ class Removal:
     drain: Drain | None = None
 
 
-def plan_of(phase: Phase, removal: Removal) -> Plan:
+def plan_from(phase: Phase, removal: Removal) -> Plan:
     """The plan that takes these steps."""
     return Plan(
         phase=phase,
@@ -51,7 +55,7 @@ def plan_of(phase: Phase, removal: Removal) -> Plan:
 
 
 def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
-    """What to do next to get rid of whatever is ours; `at_once` knows neither grace nor drain."""
+    """The next steps to remove all our objects; with `at_once` neither grace nor drain."""
     machine = s.world.our_machine
     if machine is None:
         return _clear_up(s, why)
@@ -61,49 +65,55 @@ def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
     return _recorded(s, step)
 
 
-def let_capi_remove(s: Situation, machine: Machine, why: str) -> Removal:
-    """Ask for the deletion of a Machine that is of no use any more; CAPI drains what may still run on it."""
+def delete_machine(s: Situation, machine: Machine, why: str) -> Removal:
+    """Delete a Machine that is to be replaced; CAPI drains the pods that may still run on it."""
     return _recorded(s, _delete_machine(s, machine, why=why))
 
 
-def begun(s: Situation, removal: Removal) -> Removal:
-    """The removal with its beginning stored, also where there is no Machine that would have had it stored."""
+def with_recorded_start(s: Situation, removal: Removal) -> Removal:
+    """The removal with its start stored, also if no Machine exists."""
     return removal if removal.shutdown is not None else _recorded(s, removal)
 
 
 def _recorded(s: Situation, step: Removal) -> Removal:
-    """The step, once it stands in the status when it all began: every deadline counts from there."""
+    """The step, after the start of the shutdown is stored: every deadline counts from there."""
     first = () if s.shutdown_started else (RecordShutdown(started_at=s.now),)
     return replace(step, actions=(*first, *step.actions), shutdown=s.shutdown_started or s.now)
 
 
 def _clear_up(s: Situation, why: str) -> Removal:
-    """The Machine is gone: delete whatever CAPI left behind."""
-    if s.world.machine_unseen:
-        unseen = doubt(s.world) or _UNSEEN
-        # Taking away the infrastructure of a Machine that only cannot be seen would rip out a running host.
-        return Removal("CAPINotInstalled", unseen, shutdown=s.shutdown_started)
+    """The Machine is gone: delete the objects that CAPI left behind."""
+    if s.world.machine_unknown:
+        message = unreadable_message(s.world) or _NO_CAPI
+        # The Machine may exist: deleting its infrastructure would take a running host away from it.
+        return Removal(Reason.CAPI_NOT_INSTALLED, message, shutdown=s.shutdown_started)
     left = s.world.children
     deletes = tuple(
         Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
     )
-    listed = ", ".join(f"{child.kind} {child.name}" for child in left)
-    waiting = f"Waiting until {listed} is gone." if listed else "" if s.world.unseen else "Nothing is left."
+    waiting = _waiting(s.world)
     return Removal(
-        reason="RemovingObjects",
-        message=f"{waiting} {doubt(s.world)}".strip(),
+        reason=Reason.REMOVING_OBJECTS,
+        message=f"{waiting} {unreadable_message(s.world)}".strip(),
         actions=deletes,
         shutdown=s.shutdown_started,
     )
 
 
+def _waiting(world: World) -> str:
+    listed = ", ".join(f"{child.kind} {child.name}" for child in world.children)
+    if listed:
+        return f"Waiting for the deletion of {listed}."
+    return "" if world.unreadable else "All objects are gone."
+
+
 def _wait_for_capi(s: Situation, machine: Machine, *, at_once: bool) -> Removal:
-    """Deletion was asked for; once the grace is up, CAPI must not wait for pods or volumes either."""
+    """The Machine is being deleted; after the grace period CAPI must not wait for pods or volumes either."""
     hurry = at_once or s.now >= s.grace_deadline
     patch = _exclude_drain(machine) if hurry else None
     waiting = f"says: {machine.waiting_for}" if machine.waiting_for else "waits for its provider."
     return Removal(
-        reason="DeletingMachine",
+        reason=Reason.DELETING_MACHINE,
         message=f"Machine {machine.child.name} is being deleted; Cluster API {waiting}",
         actions=(patch,) if patch else (),
         requeue_at=None if hurry else s.grace_deadline,
@@ -121,7 +131,7 @@ def _drain_first(s: Situation, machine: Machine, why: str) -> Removal:
 
 
 def _nothing_to_drain(world: World, machine: Machine) -> bool:
-    """No Node ever joined, it is gone, or what stands under its name is another host."""
+    """No Node has joined, it is gone, or the Node of that name is another host."""
     if machine.node_name is None:
         return True
     reachable = world.workload is not None and world.workload.reachable
@@ -129,7 +139,7 @@ def _nothing_to_drain(world: World, machine: Machine) -> bool:
 
 
 def _time_is_up(s: Situation, machine: Machine, why: str) -> Removal:
-    """Nothing may hold up the deletion any more, a cordon neither; but a Node found empty, if late, was drained."""
+    """Delete the Machine without a cordon, which could fail; a Node without pods counts as drained, even if late."""
     state = drain_of(s.world, s.now) if s.world.pods is not None else None
     drained = state is not None and state.done
     return replace(_delete_machine(s, machine, why=why, undrained=not drained), drain=state if drained else None)
@@ -139,8 +149,8 @@ def _wait_for_workload(s: Situation) -> Removal:
     workload = s.world.workload
     detail = workload.message if workload else "not connected yet"
     return Removal(
-        reason="WorkloadClusterUnreachable",
-        message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_all_the_same(s)}",
+        reason=Reason.WORKLOAD_CLUSTER_UNREACHABLE,
+        message=f"Cannot drain: the workload cluster is unreachable ({detail}). {_deadline_message(s)}",
         actions=_cordon(s.world),
         requeue_at=s.drain_deadline,
     )
@@ -151,18 +161,18 @@ def _drain(s: Situation, machine: Machine, why: str) -> Removal:
     assert node is not None, "checked by the caller"  # noqa: S101 - narrows the type
     cordon = _cordon(s.world)
     if s.world.pods is None:
-        # Pods are looked at only once the shutdown stands in the status, so right after this plan.
-        return Removal("Draining", f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
+        # The observer lists pods only once the start of the shutdown is stored, so in the next pass.
+        return Removal(Reason.DRAINING, f"Draining Node {node.name}.", cordon, s.drain_deadline, timedelta(0))
     state = drain_of(s.world, s.now)
     if state.done:
         deleted = _delete_machine(s, machine, why=why, completed=bool(state.completed))
         return replace(deleted, actions=(*cordon, *deleted.actions), drain=state)
     return Removal(
-        reason="Draining",
-        message=f"Draining Node {node.name}: {progress(state)}. {_all_the_same(s)}",
+        reason=Reason.DRAINING,
+        message=f"Draining Node {node.name}: {progress(state)}. {_deadline_message(s)}",
         actions=(*cordon, *_evict(node, state)),
-        requeue_at=when(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
-        requeue_after=_sooner(state.ask_again_in, s.world.pods_requeue_after),
+        requeue_at=earliest(s.drain_deadline, _warning(s), gone_at(state) if node.unreachable else None),
+        requeue_after=_sooner(state.retry_after, s.world.pods_requeue_after),
         drain=state,
     )
 
@@ -181,8 +191,8 @@ def _sooner(*pauses: timedelta | None) -> timedelta | None:
     return min((pause for pause in pauses if pause is not None), default=None)
 
 
-def _all_the_same(s: Situation) -> str:
-    return f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC all the same."
+def _deadline_message(s: Situation) -> str:
+    return f"The Machine is deleted at {s.drain_deadline:%H:%M:%S} UTC anyway."
 
 
 def _cordon(world: World) -> tuple[Action, ...]:
@@ -193,9 +203,9 @@ def _cordon(world: World) -> tuple[Action, ...]:
 
 
 def uncordon(world: World) -> tuple[Action, ...]:
-    """Undo a cordon of ours, whether of a cancelled shutdown or left over from before.
+    """Undo a cordon of ours, after a cancelled shutdown or one of an earlier Machine.
 
-    A cordon of another ScheduledMachine that is on the same Node now is left to that one.
+    A cordon of another ScheduledMachine on the same Node stays.
     """
     node = world.node
     if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
@@ -214,20 +224,23 @@ def _delete_machine(
     undrained: bool = False,
     completed: bool = False,
 ) -> Removal:
-    """Bound CAPI's own waits by what is left of ours, then ask for the deletion.
+    """Limit CAPI's own waits to the time that is left of ours, then delete.
 
-    With `completed`, the Node is drained, but has pods that CAPI would wait for until they are deleted, although they
-    have completed: it need not drain.
+    With `completed`, the Node is drained and has pods that have completed. CAPI would wait until they are deleted, so
+    it skips its drain.
     """
     left = timedelta(0) if at_once else s.grace_deadline - s.now
     hurry = left < timedelta(seconds=1)
     bound = _exclude_drain(machine) if hurry else _bound_waits(s, machine, left, drained=completed)
     child = machine.child
     delete = Delete(role=child.role, name=child.name, uid=child.uid, why=why, undrained=undrained)
+    reason, message = Reason.DELETING_MACHINE, f"Deleting Machine {child.name}."
+    if undrained:
+        reason, message = Reason.DRAIN_TIMED_OUT, f"Deleting Machine {child.name}; not all pods left in time."
     return Removal(
-        reason="DrainTimedOut" if undrained else "DeletingMachine",
-        message=f"Deleting Machine {child.name}{', although not all pods have left in time' if undrained else ''}.",
-        actions=(*((bound,) if bound else ()), delete),
+        reason=reason,
+        message=message,
+        actions=(bound, delete) if bound else (delete,),
         requeue_at=s.grace_deadline if left > timedelta(0) else None,
     )
 

@@ -1,4 +1,4 @@
-"""When a Machine gives way to a new one inside its window: a MachineHealthCheck asks, or a failed one was edited."""
+"""Replacing a Machine inside its window: a MachineHealthCheck asks for it, or a failed Machine's specs were edited."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,7 +10,8 @@ from crds.status import Phase
 from service.decide import manifests
 from service.decide.phases import failure_is_certain, machine_failure
 from service.decide.plan import Action, Delete, Patch, Plan, RecordRemediation, RecordShutdown
-from service.decide.removal import let_capi_remove, plan_of
+from service.decide.reasons import Reason
+from service.decide.removal import delete_machine, plan_from
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.world import Machine
 
@@ -28,29 +29,30 @@ def replacement(s: Situation, spec: ScheduledMachineSpec) -> Plan | None:
     failed = machine_failure(s.world) if failure_is_certain(s.world) else None
     made_from = machine.child.annotations.get(names.ANNOTATION_SPEC_HASH)
     if failed and made_from != manifests.spec_hash(spec):
-        message = f"Replacing the failed Machine ({failed.reason}), as its specs were edited."
-        return _swap(s, machine, "SpecEdited", message)
+        message = f"Replacing the failed Machine ({failed.reason}): its specs were edited."
+        return _replace_machine(s, machine, Reason.SPEC_EDITED, message, why="it failed, and its specs were edited")
     return None
 
 
 def _remediate(s: Situation, machine: Machine) -> Plan:
     done = s.world.status.remediation
-    plan = _swap(s, machine, "Remediating", "Replacing the Machine: its MachineHealthCheck failed.")
+    why = "its MachineHealthCheck failed"
+    plan = _replace_machine(s, machine, Reason.REMEDIATING, f"Replacing the Machine: {why}.", why=why)
     again = done is not None and done.machine_uid == machine.child.uid
     counted = done.count if done else 0
     record = RecordRemediation(count=counted if again else counted + 1, at=s.now, machine_uid=machine.child.uid)
     if again and s.shutdown_started:
-        stored: tuple[Action, ...] = ()  # cut short before the Machine was deleted
+        stored: tuple[Action, ...] = ()  # the pass that stored it ended before it deleted the Machine
     else:
         stored = (record,)
-    # After the shutdown: a replacement that stands in the status without one was called off.
+    # After the shutdown: a replacement that the status has without a shutdown was cancelled.
     first = tuple(action for action in plan.actions if isinstance(action, RecordShutdown))
     rest = tuple(_as_seen(action, machine) for action in plan.actions if action not in first)
     return replace(plan, actions=(*first, *stored, *rest))
 
 
 def _as_seen(action: Action, machine: Machine) -> Action:
-    """The action, on condition that the Machine is still as it was seen: its health check may have succeeded since."""
+    """The action, only if the Machine is unchanged: its health check may have succeeded since."""
     match action:
         case Patch():
             return replace(action, resource_version=machine.child.resource_version)
@@ -61,24 +63,26 @@ def _as_seen(action: Action, machine: Machine) -> Action:
 
 
 def remediation_due(s: Situation) -> datetime | None:
-    """When the next replacement may come; None if it may come now, or nobody asks for one."""
+    """When the next replacement is due; None if it is due now, or no health check asks for one."""
     machine, done = s.world.our_machine, s.world.status.remediation
     if machine is None or not machine.remediation_requested or done is None:
         return None
-    # One from far ahead was made by a clock that was wrong: nobody waits until that time really comes.
+    # A time far ahead comes from a clock that was wrong, and does not count.
     if done.machine_uid == machine.child.uid or done.at - s.now >= SMALL_STEP_BACK:
         return None
     due = done.at + pause_after(done.count)
     return due if s.now < due else None
 
 
-def held_back(s: Situation, plan: Plan) -> Plan:
-    """The plan of a Machine that serves as well as it can; the next replacement, where one is asked for, must wait."""
+def or_remediation_pause(s: Situation, plan: Plan) -> Plan:
+    """The plan of a Machine that stays; if a health check asks for a replacement, it says when that is due."""
     due = remediation_due(s)
     if due is None:
         return plan
     message = f"The MachineHealthCheck of the Machine failed; the next replacement is due at {due:%H:%M} UTC."
-    return replace(plan, phase=Phase.ERROR, reason="RemediationPaused", message=message, requeue_at=due, problem=True)
+    return replace(
+        plan, phase=Phase.ERROR, reason=Reason.REMEDIATION_PAUSED, message=message, requeue_at=due, problem=True
+    )
 
 
 def pause_after(count: int) -> timedelta:
@@ -86,6 +90,6 @@ def pause_after(count: int) -> timedelta:
     return REMEDIATION_PAUSE * (1 << min(max(count, 1) - 1, REMEDIATION_DOUBLINGS))
 
 
-def _swap(s: Situation, machine: Machine, reason: str, message: str) -> Plan:
-    plan = plan_of(Phase.PENDING, let_capi_remove(s, machine, why=message.rstrip(".")))
+def _replace_machine(s: Situation, machine: Machine, reason: Reason, message: str, *, why: str) -> Plan:
+    plan = plan_from(Phase.PENDING, delete_machine(s, machine, why=why))
     return replace(plan, reason=reason, message=message)

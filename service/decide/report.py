@@ -1,4 +1,4 @@
-"""The status that tells the truth about one ScheduledMachine: derived from what was seen, decided and done."""
+"""The status of one ScheduledMachine, derived from what was observed, decided and done."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,6 +18,7 @@ from crds.status import (
     ScheduledMachineStatus,
 )
 from crds.text import one_line
+from service.decide.condition_types import ConditionType
 from service.decide.conditions import conditions
 from service.decide.hosts import recorded
 from service.decide.outcome import Outcome, explain
@@ -32,12 +33,13 @@ from service.decide.plan import (
     RecordRemediation,
     RecordShutdown,
 )
+from service.decide.printer_columns import next_column, schedule_column
 from service.decide.readiness import is_new
-from service.decide.reclaim import carries_old_request
+from service.decide.reclaim import has_stale_request
 from service.decide.replacement import REMEDIATION_PAUSE
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.taints import owned_taints
-from service.decide.visibility import unsaid
+from service.decide.visibility import only_transient_failures
 from service.decide.world import Child, Problem, Role, Taint, World
 
 MESSAGE_MAX = 1024
@@ -52,7 +54,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         message=one_line(explain(plan, outcome), MESSAGE_MAX),
         in_schedule=s.open if s.intent.schedule else None,
         conditions=found,
-        machine_phase=before.machine_phase if world.machine_unseen else machine_phase(world),
+        machine_phase=before.machine_phase if world.machine_unknown else machine_phase(world),
         machine_ref=_machine_ref(world),
         bootstrap_ref=_ref(world, Role.BOOTSTRAP),
         infrastructure_ref=_ref(world, Role.INFRASTRUCTURE),
@@ -62,6 +64,8 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         applied_node_taints=_applied(world, plan, outcome),
         last_scheduled_time=_last_scheduled(s),
         first_ready_time=_first_ready(world, found),
+        schedule=_schedule(s),
+        next_change=_next_change(s),
         next_activation=_next_activation(s),
         next_cleanup=_next_cleanup(s, plan),
         shutdown_started_at=_shutdown(before, plan, outcome),
@@ -72,26 +76,28 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
     )
 
 
-def premature(s: Situation, plan: Plan, outcome: Outcome) -> bool:
-    """Whether a report would take back what is known only because its Node could not be looked at yet.
+def should_defer(s: Situation, plan: Plan, outcome: Outcome) -> bool:
+    """Whether to write no status yet, because it would lack a Node that only has not been read yet.
 
-    So it is after a start, before the workload cluster's first answer, which brings another look within seconds.
+    After a start that is so until the workload cluster's first answer, which wakes the object within seconds.
     """
     world, machine = s.world, s.world.our_machine
     awaited = world.workload is None and s.intent.cluster_name is not None
     known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
     nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not is_new(world)
-    return (awaited and known and nothing_new) or unsaid(s, outcome)
+    return (awaited and known and nothing_new) or only_transient_failures(s, outcome)
 
 
-def stuck(before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime) -> ScheduledMachineStatus:
-    """The status where nothing could be seen or decided: what is known stays, and it says why there is no more."""
-    others = tuple(condition for condition in before.conditions if condition.type != "Ready")
-    known = next((condition for condition in before.conditions if condition.type == "Ready"), None)
+def report_failed_read(
+    before: ScheduledMachineStatus, failure: Problem, generation: int, now: datetime
+) -> ScheduledMachineStatus:
+    """The status if the objects could not be read: what is known stays, and Ready says what failed."""
+    others = tuple(condition for condition in before.conditions if condition.type != ConditionType.READY)
+    known = next((condition for condition in before.conditions if condition.type == ConditionType.READY), None)
     flipped = known is None or known.status != "False"
     message = one_line(failure.message, MESSAGE_MAX)
     ready = Condition(
-        type="Ready",
+        type=ConditionType.READY,
         status="False",
         reason=failure.reason,
         message=message,
@@ -103,26 +109,26 @@ def stuck(before: ScheduledMachineStatus, failure: Problem, generation: int, now
 
 
 def phase_after(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> Phase:
-    """A creation that failed is an Error; any other trouble leaves the machine where the plan sees it.
+    """A creation that failed is an Error; any other failure leaves the phase of the plan.
 
-    But where a reclaim could not be stored, none is under way: what the phase says and `status.reclaim` agree.
+    If a reclaim could not be stored, none is in progress: the phase and `status.reclaim` agree.
     """
     undone = [action for action in plan.actions if action not in outcome.done]
     if any(isinstance(action, RecordReclaim) for action in undone):
         return before.phase or Phase.PENDING
     if not any(isinstance(action, Create) for action in undone):
         return plan.phase
-    return Phase.ERROR if outcome.trouble else Phase.PENDING
+    return Phase.ERROR if outcome.failure else Phase.PENDING
 
 
 def _shutdown(before: ScheduledMachineStatus, plan: Plan, outcome: Outcome) -> datetime | None:
-    """A shutdown counts from when that was stored; that one is over needs no storing first."""
+    """A shutdown counts once its start is stored; its end needs no storing first."""
     planned = [action for action in plan.actions if isinstance(action, RecordShutdown)]
     return plan.shutdown if all(action in outcome.done for action in planned) else before.shutdown_started_at
 
 
 def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | None:
-    """The count begins anew with the next window; the shortest pause holds across windows too."""
+    """The count starts again with the next window; the shortest pause holds across windows."""
     action = next((action for action in outcome.done if isinstance(action, RecordRemediation)), None)
     if action is not None:
         return Remediation(count=action.count, at=action.at, machine_uid=action.machine_uid)
@@ -133,23 +139,23 @@ def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | No
 
 
 def _last_scheduled(s: Situation) -> datetime | None:
-    """An instant far ahead comes from a clock that was wrong: nobody waits until that time really comes."""
+    """A time far ahead comes from a clock that was wrong, and is replaced."""
     known = s.world.status.last_scheduled_time
     far_ahead = known is not None and known - s.now >= SMALL_STEP_BACK
     return s.now if is_new(s.world) or (far_ahead and s.world.our_machine is not None) else known
 
 
 def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
-    """Kept for as long as the Machine lives; in a status that does not have it yet, since it has been Ready."""
-    if world.our_machine is None and not world.machine_unseen:
+    """Kept for as long as the Machine exists; if the status lacks it, the time since which Ready is True."""
+    if world.our_machine is None and not world.machine_unknown:
         return None
     known = None if is_new(world) else world.status.first_ready_time
-    ready = next((one for one in found if one.type == "Ready" and one.status == "True"), None)
+    ready = next((one for one in found if one.type == ConditionType.READY and one.status == "True"), None)
     return known or (ready.last_transition_time if ready else None)
 
 
 def _ref(world: World, role: Role) -> ObjectReference | None:
-    if role in world.unseen:
+    if role in world.unreadable:
         return _recorded(world.status, role)
     child = world.child(role)
     return _reference(child) if child is not None and child.ours else None
@@ -165,7 +171,7 @@ def _recorded(before: ScheduledMachineStatus, role: Role) -> ObjectReference | N
 
 
 def _machine_ref(world: World) -> ObjectReference | None:
-    """Kept until everything is gone, so that leftovers are never mistaken for the start of something new."""
+    """Kept until all objects are gone, so that leftovers never count as parts of a new machine."""
     kept = None if world.all_gone else world.status.machine_ref
     return _ref(world, Role.MACHINE) or kept
 
@@ -178,10 +184,10 @@ def _reference(child: Child) -> ObjectReference:
 
 def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | None:
     machine, before = world.our_machine, world.status.node_ref
-    if world.machine_unseen:
+    if world.machine_unknown:
         return before
     if machine is None:
-        # A reclaim under way must know the Node again by its uid, to take the request off it.
+        # A reclaim in progress needs the uid to remove the request from the Node.
         return before if world.status.reclaim is not None and not plan.reclaimed else None
     if contradiction(world) is not None:
         return before
@@ -189,9 +195,11 @@ def _node_ref(world: World, plan: Plan, outcome: Outcome) -> NodeReference | Non
         return None
     same = not is_new(world) and before is not None and before.name == machine.node_name
     known = before if same else None
-    uid = world.node.uid if world.node and world.node.name == machine.node_name else (known.uid if known else None)
-    if carries_old_request(world) and not outcome.did(ClearReclaimRequest):
-        uid = None  # with the uid recorded, the old request would count as a new one
+    uid = known.uid if known else None
+    if world.node is not None and world.node.name == machine.node_name:
+        uid = world.node.uid
+    if has_stale_request(world) and not outcome.did(ClearReclaimRequest):
+        uid = None  # with the uid in the status, the stale request would count as a new one
     return NodeReference(name=machine.node_name, uid=uid)
 
 
@@ -217,12 +225,12 @@ def _last_reclaim(s: Situation, plan: Plan) -> PastReclaim | None:
 def _provider_id(world: World) -> str | None:
     machine = world.our_machine
     if machine is None:
-        return world.status.provider_id if world.machine_unseen else None
+        return world.status.provider_id if world.machine_unknown else None
     return world.status.provider_id if contradiction(world) else machine.provider_id
 
 
 def _host(s: Situation) -> str | None:
-    """The host that the Machine was made for: by now the spec may name another, and this one is still in use."""
+    """The host that the Machine was created for; it is in use even if the spec names another by now."""
     world = s.world
     known = None if world.all_gone else recorded(world.status.host_hash)
     if world.our_machine is None or (known and not is_new(world)):
@@ -232,8 +240,8 @@ def _host(s: Situation) -> str | None:
 
 def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, ...]:
     if world.our_machine is None:
-        return world.status.applied_node_taints if world.machine_unseen else ()
-    failed = outcome.trouble is not None and isinstance(outcome.trouble.action, ApplyTaints)
+        return world.status.applied_node_taints if world.machine_unknown else ()
+    failed = outcome.failure is not None and isinstance(outcome.failure.action, ApplyTaints)
     skipped = any(isinstance(action, ApplyTaints) for action in plan.actions) and not outcome.did(ApplyTaints)
     if plan.taints is not None and not failed and not skipped:
         return _as_status(plan.taints.owned)
@@ -243,14 +251,22 @@ def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, 
 
 
 def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:
-    told = (AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints)
-    return tuple(islice(told, TAINTS_MAX))
+    applied = (AppliedTaint(key=taint.key, value=taint.value or None, effect=Effect(taint.effect)) for taint in taints)
+    return tuple(islice(applied, TAINTS_MAX))
 
 
 def _returns(s: Situation) -> bool:
-    """Whether the schedule governs this object at all."""
+    """Whether the object follows its schedule at present."""
     suspended = s.intent.kill_switch or s.world.me.deleting_since is not None or s.world.status.reclaim is not None
     return s.intent.enabled and not suspended
+
+
+def _schedule(s: Situation) -> str | None:
+    return schedule_column(s.intent.schedule) if s.intent.schedule else None
+
+
+def _next_change(s: Situation) -> str | None:
+    return next_column(s.intent, s.now) if _returns(s) else None
 
 
 def _next_activation(s: Situation) -> datetime | None:

@@ -8,8 +8,8 @@ from typing import Final
 from crds.status import Phase
 from service.decide import removal
 from service.decide.outcome import Outcome
-from service.decide.plan import Delete, Plan, when
-from service.decide.visibility import doubt
+from service.decide.plan import Delete, Plan, earliest
+from service.decide.visibility import unreadable_message
 from service.decide.world import World
 
 EMERGENCY_PAUSE: Final = timedelta(seconds=2)
@@ -45,7 +45,7 @@ class Requeue:
 
     def no_later_than(self, instant: datetime | None) -> "Requeue":
         """The same, but due at `instant` at the latest: no back-off may reach beyond a boundary of the schedule."""
-        return replace(self, at=when(self.at, instant))
+        return replace(self, at=earliest(self.at, instant))
 
 
 def failed(message: str, pause: timedelta | None, at: datetime | None = None) -> Requeue:
@@ -57,9 +57,9 @@ def requeue(world: World, plan: Plan, outcome: Outcome, now: datetime) -> Requeu
     """After a pass that has stored its report; `world` is how the pass left it."""
     if outcome.interrupted:
         found = Requeue(backoff=BackoffKind.CONFLICT)
-    elif outcome.trouble is not None:
-        found = failed(outcome.trouble.message, outcome.trouble.retry_after or failure_pause(plan))
-    elif outcome.awaits is not None and not outcome.awaits.slow:
+    elif outcome.failure is not None:
+        found = failed(outcome.failure.message, outcome.failure.retry_after or failure_pause(plan))
+    elif outcome.throttled is not None and not outcome.throttled.slow:
         found = Requeue(after=TURN_PAUSE)
     else:
         found = _unfinished(plan, outcome, now)
@@ -75,7 +75,7 @@ def report_failed(plan: Plan, message: str, retry_after: timedelta | None) -> Re
 def failure_pause(plan: Plan) -> timedelta | None:
     """How soon a failed action is tried again; a drain and an emergency do not wait for a back-off."""
     draining = plan.drain is not None and not plan.drain.done
-    return _emergency(plan) or plan.requeue_after or (removal.ASK_AGAIN if draining else None)
+    return _emergency(plan) or plan.requeue_after or (removal.RETRY_PAUSE if draining else None)
 
 
 def _emergency(plan: Plan) -> timedelta | None:
@@ -85,10 +85,10 @@ def _emergency(plan: Plan) -> timedelta | None:
 def _unfinished(plan: Plan, outcome: Outcome, now: datetime) -> Requeue:
     """Nothing failed: what the plan asks for, the refused evictions, and what was left for later."""
     # A drain does not wait for what has failed for hours, so the back-off comes on top of the pauses.
-    backoff = BackoffKind.FAILURE if outcome.left else None
+    backoff = BackoffKind.FAILURE if outcome.postponed else None
     if plan.requeue_after == timedelta(0):
         return Requeue(at=now, backoff=backoff, urgent=_emergency(plan) is not None)
-    after = _earliest(plan.requeue_after, *(blocker.again_in for blocker in outcome.blockers))
+    after = _earliest(plan.requeue_after, *(blocker.retry_after for blocker in outcome.blockers))
     return Requeue(after=after, backoff=backoff)
 
 
@@ -100,9 +100,9 @@ def _unwatched(found: Requeue, world: World, plan: Plan, outcome: Outcome, now: 
         return found.no_later_than(now)
     if found.backoff is BackoffKind.CONFLICT:
         return found
-    if world.unseen and plan.requeue_after is None:
-        return replace(found, backoff=BackoffKind.FAILURE, failure=doubt(world))
-    if plan.backoff_needed:
+    if world.unreadable and plan.requeue_after is None:
+        return replace(found, backoff=BackoffKind.FAILURE, failure=unreadable_message(world))
+    if plan.backoff:
         return replace(found, backoff=BackoffKind.FAILURE, failure=plan.message)
     return found
 

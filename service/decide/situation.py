@@ -1,15 +1,16 @@
-"""One ScheduledMachine at one instant, and the deadlines that follow from it; what every rule looks at."""
+"""One ScheduledMachine at one instant, and the deadlines that follow from it; the input of every rule."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from service.decide.intent import Intent
-from service.decide.openings import made_for
+from service.decide.openings import latest_window
+from service.decide.reasons import Reason
 from service.decide.world import Problem, World
 
 SMALL_STEP_BACK: Final = timedelta(minutes=5)
-"""A clock that goes back less than this undoes neither a shutdown nor a creation."""
+"""A clock that is set back by less than this cancels neither a shutdown nor a creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Situation:
 
     @classmethod
     def at(cls, intent: Intent, world: World, now: datetime) -> "Situation":
-        """The situation; a little before the shutdown began, or before the window of the machine opened, is then."""
-        passed = filter(None, (world.status.shutdown_started_at, made_for(world)))
+        """The situation; a clock a little behind the start of the shutdown or of the window counts as that start."""
+        passed = filter(None, (world.status.shutdown_started_at, latest_window(world)))
         ahead = (instant for instant in passed if timedelta(0) < instant - now < SMALL_STEP_BACK)
         return cls(intent=intent, world=world, now=max(ahead, default=now))
 
@@ -34,7 +35,7 @@ class Situation:
 
     @property
     def shutdown_started(self) -> datetime | None:
-        """When the shutdown under way began, unless the clock has since gone back a long way."""
+        """When the shutdown in progress started; None if the clock has since been set back by a long time."""
         started = self.world.status.shutdown_started_at
         return started if started is not None and started <= self.now else None
 
@@ -50,16 +51,19 @@ class Situation:
 
     @property
     def drain_warning(self) -> datetime:
-        """When a drain that is not over counts as blocked: a third of its time is up."""
+        """When a drain that is not over counts as blocked: a third of its time is over."""
         started = self.shutdown_started or self.now
         return started + (self.drain_deadline - started) / 3
 
 
-def without_cluster(s: Situation) -> Problem | None:
-    """What is wrong with the Cluster that the machine is to join."""
+def cluster_problem(s: Situation) -> Problem | None:
+    """What is wrong with the Cluster that the machine joins."""
     cluster, name = s.world.cluster, s.intent.cluster_name
     if s.world.contract is None or name is None or (cluster is not None and not cluster.deleting):
         return None
     if cluster is not None:
-        return Problem("ClusterDeleting", f"Cluster {name} is being deleted.")
-    return Problem("ClusterNotFound", f"Cluster {name} does not exist in this namespace.")
+        return Problem(Reason.CLUSTER_DELETING, f"Cluster {name} is being deleted.")
+    message = (
+        f"Cluster {name} does not exist in namespace {s.world.me.namespace}; create it, or correct spec.clusterName."
+    )
+    return Problem(Reason.CLUSTER_NOT_FOUND, message)

@@ -6,7 +6,6 @@ We own exactly what we applied before. A taint of the same identity that is not 
 import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,16 +14,6 @@ from crds import names
 from crds.scheduledmachine import NodeTaint
 from crds.status import ScheduledMachineStatus
 from service.decide.world import Node, Taint
-
-
-class TaintReason(StrEnum):
-    """Reasons of the condition NodeTainted."""
-
-    NO_NODE_YET = "NoNodeYet"
-    NODE_NOT_READY = "NodeNotReady"
-    PATCH_FAILED = "PatchFailed"
-    CONFLICT = "TaintOwnershipConflict"
-    APPLIED = "Applied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +38,7 @@ def plan_taints(wanted: Iterable[Taint], owned: Iterable[Taint], node: Node) -> 
     result.update(
         {key: taint for key, taint in desired.items() if key not in taken and not _same(there.get(key), taint)}
     )
-    # A taint of ours that somebody changed stays on the books: should it be changed back, it is ours again.
+    # A taint of ours that was changed stays recorded: if it is changed back, it is ours again.
     disputed = [ours[key] for key in (*taken, *changed_since) if key in ours]
     return TaintPlan(
         taints=tuple(result.values()),
@@ -64,14 +53,14 @@ def _same(there: Taint | None, wanted: Taint) -> bool:
 
 
 def _taken(there: Taint | None, ours: Taint | None, wanted: Taint) -> bool:
-    """Whether somebody else put a taint of that identity there, or changed the value of ours."""
+    """Whether another writer set a taint of that identity, or changed the value of ours."""
     if there is None:
         return False
     return ours is None or there.value not in (ours.value, wanted.value)
 
 
 def owned_taints(status: ScheduledMachineStatus, node: Node, neighbours: Container[str] = ()) -> tuple[Taint, ...]:
-    """What we applied to this Node: as the status says, and the Node's own note where a crash kept it out of there."""
+    """The taints that we applied to this Node: those in the status, and those in its annotation after a crash."""
     noted = noted_taints(node, neighbours)
     known = status.node_ref.uid if status.node_ref else None
     # Under a new uid the Node registered again: what the status lists was on the one before.
@@ -82,16 +71,16 @@ def owned_taints(status: ScheduledMachineStatus, node: Node, neighbours: Contain
 
 
 def noted_taints(node: Node, neighbours: Container[str] = ()) -> tuple[Taint, ...]:
-    """What the Node's own note lists as ours: all but what a neighbour applied, by the uids of those.
+    """The taints that the Node's annotation lists, without those of neighbours, by their uids.
 
-    What an owner left behind that is gone is ours: it may have been this machine's before it was restored.
+    Those of an owner that is gone are ours: it may have been this object before it was restored.
     """
     listed = (taints for owner, taints in _note(node).items() if owner not in neighbours)
     return tuple({taint.identity: taint for taints in listed for taint in taints}.values())
 
 
 def _note(node: Node) -> dict[str, tuple[Taint, ...]]:
-    """The taints listed in the Node's annotation, by owner; anything may stand there."""
+    """The taints in the Node's annotation, by owner; the annotation may contain anything."""
     try:
         listed = json.loads(node.annotations.get(names.ANNOTATION_APPLIED_TAINTS) or "{}")
     except (ValueError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What `machineTemplate` puts on a Machine, and a note of its keys there, so that a key taken out of it goes again."""
+"""What `machineTemplate` puts on a Machine, and a note of its keys, so that keys removed from it are removed there."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from crds.scheduledmachine import ScheduledMachineSpec
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Labels and annotations as the template wants them; None stands for a key that is to go."""
+    """Labels and annotations as the template wants them; None stands for a key to remove."""
 
     labels: Mapping[str, str | None]
     annotations: Mapping[str, str | None]
@@ -54,7 +54,7 @@ def _note(spec: ScheduledMachineSpec) -> str:
 
 
 def _read(text: str | None) -> dict[str, list[str]]:
-    """The note; nothing of it if somebody mangled it."""
+    """The note; empty if it is malformed."""
     try:
         parts = json.loads(text or "{}")
         return {name: [str(key) for key in parts.get(name, ())] for name in ("labels", "annotations")}

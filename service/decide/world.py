@@ -1,4 +1,4 @@
-"""What was observed, frozen: the only thing besides the user's intent and the time that `decide` may look at."""
+"""What was observed, frozen: with the user's intent and the time the only input of `decide`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,6 +9,7 @@ from typing import Any
 from crds.status import ScheduledMachineStatus
 from service.decide.drainrules import DrainRules
 from service.decide.drift import SpecChange
+from service.decide.reasons import AnyReason, Reason
 
 
 class Role(StrEnum):
@@ -57,13 +58,13 @@ class Child:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Taint:
-    """A taint of the Node; who it is, is decided by key and effect, the value may change."""
+    """A taint of the Node; key and effect identify it, the value may change."""
 
     key: str
     effect: str
     value: str = ""
     added: str = field(default="", compare=False)
-    """`timeAdded`: carried along, as evictions by other controllers count from it."""
+    """`timeAdded`: kept, because other controllers count evictions from it."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -73,19 +74,19 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a Machine will not work without help."""
+    """What is wrong, as a reason and a sentence."""
 
-    reason: str
+    reason: AnyReason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """Why nobody can tell whether an object of ours is there."""
+class ReadFailure:
+    """Why an object of ours could not be read, so that it counts neither as present nor as gone."""
 
     failure: Problem
-    passing: bool = False
-    """Whether it may well be over at the next look, so that nothing is said about it yet."""
+    transient: bool = False
+    """Whether it may be over at the next pass, so that the status does not report it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +104,11 @@ class Machine:
     detach_seconds: int | None
     waiting_for: str | None
     unmarked_status: Mapping[str, Any] | None = None
-    """What its status must say to be rid of the mark of a health check that succeeds again; None if it has none."""
+    """Its status without the mark of a health check that succeeds again; None if it has no such mark."""
 
     @property
     def leaving(self) -> bool:
-        """Whether its deletion has been asked for."""
+        """Whether it has a deletionTimestamp."""
         return self.child.leaving
 
 
@@ -125,20 +126,20 @@ class Node:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     unreachable: bool = False
-    """Whether its kubelet does not report: pods that are told to go stay on the list for ever."""
+    """Whether its kubelet does not report: pods that are deleted stay on the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the API server refused an eviction, and in how much real time the controller asks again."""
+    """Why the API server refused an eviction, and in how much real time the controller tries again."""
 
     reason: str
-    again_in: timedelta
+    retry_after: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod on the Node, as far as draining cares."""
+    """A pod on the Node, as far as the drain needs it."""
 
     namespace: str
     name: str
@@ -152,9 +153,9 @@ class Pod:
     deleted_at: datetime | None = None
     """`deletionTimestamp`, which lies ahead while the pod's grace period runs."""
     orphaned: bool = False
-    """Whether its controller is a DaemonSet that does not exist any more."""
+    """Whether its controller is a DaemonSet that no longer exists."""
     namespace_labels: Mapping[str, str] | None = field(default=None, hash=False)
-    """Of its Namespace; read only where a MachineDrainRule asks for them."""
+    """Of its Namespace; read only if a MachineDrainRule selects by them."""
     refusal: Refusal | None = None
 
 
@@ -171,22 +172,22 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Reachability:
-    """Whether the workload cluster can be spoken to, and if not, why."""
+    """Whether the workload cluster can be reached, and if not, why."""
 
     reachable: bool
-    reason: str = "Connected"
+    reason: AnyReason = Reason.REACHABLE
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimAgent:
-    """The agent on our Node as last looked at; the problem says what keeps it from working."""
+    """The agent on our Node as last observed; the problem says what keeps it from working."""
 
     commands: tuple[str, ...] | None = None
-    """What its ConfigMap tells it to look for; None without one."""
+    """The commands in its ConfigMap; None without one."""
     problem: Problem | None = None
     installed: bool = True
-    """Whether there is a namespace to write the ConfigMap to."""
+    """Whether the namespace for the ConfigMap exists."""
     requeue_after: timedelta | None = None
 
 
@@ -228,28 +229,28 @@ class World:
     neighbours: frozenset[str] = frozenset()
     """Uids of other ScheduledMachines whose Machines have the same providerID, and so the same Node."""
     host: str | None = None
-    """What the host of our Machine is known by, or of the one that would be created now."""
+    """Identifies the host of our Machine, or of the one that would be created now."""
     drain_rules: DrainRules = field(default_factory=DrainRules)
     pods_requeue_after: timedelta | None = None
-    """In real time: nothing says when the pods or the rules change, so the controller looks again; None: watched."""
+    """In real time: when to list pods and rules again, if no watch reports their changes; None if one does."""
     host_conflict: HostConflict | None = None
     spec_changes: tuple[SpecChange, ...] | None = ()
-    """What others changed in our provider objects; None if that cannot be told at present."""
+    """What others changed in our provider objects; None if that is not known at present."""
     reclaim_agent: ReclaimAgent | None = None
     rival: str | None = None
-    """A Machine that we own under a name that we do not give: another operator made it for the same host."""
+    """A Machine that we own under a name that we do not use: another operator created it for the same host."""
     enabled_by: str | None = None
-    """Who enabled the schedule last; asked for only after a reclaim had disabled it."""
-    unseen: Mapping[Role, Unseen] = field(default_factory=dict)
-    """What could not be looked at: neither there nor gone."""
+    """The field manager that enabled the schedule last; read only after a reclaim has disabled it."""
+    unreadable: Mapping[Role, ReadFailure] = field(default_factory=dict)
+    """Objects that could not be read; they count neither as present nor as gone."""
 
     @property
     def paused(self) -> bool:
-        """Whether somebody asked that nothing be touched."""
+        """Whether the ScheduledMachine or its Cluster is paused."""
         return self.me.paused or (self.cluster is not None and self.cluster.paused)
 
     def child(self, role: Role) -> Child | None:
-        """The object in that role, whoever owns it."""
+        """The object in that role, of any owner."""
         if role is Role.MACHINE:
             return self.machine.child if self.machine else None
         return self.bootstrap if role is Role.BOOTSTRAP else self.infrastructure
@@ -262,7 +263,7 @@ class World:
 
     @property
     def foreign(self) -> tuple[Child, ...]:
-        """Objects under our names that belong to somebody else."""
+        """Objects under our names that belong to other owners."""
         found = (self.child(role) for role in Role)
         return tuple(child for child in found if child is not None and not child.ours)
 
@@ -272,14 +273,14 @@ class World:
         return self.machine if self.machine and self.machine.child.ours else None
 
     @property
-    def machine_unseen(self) -> bool:
-        """Whether there was a Machine and nobody can tell now whether it is gone, as its kind is not served."""
-        return Role.MACHINE in self.unseen or (self.contract is None and self.status.machine_ref is not None)
+    def machine_unknown(self) -> bool:
+        """Whether a Machine existed and cannot be read now, so that it may or may not be gone."""
+        return Role.MACHINE in self.unreadable or (self.contract is None and self.status.machine_ref is not None)
 
     @property
     def all_gone(self) -> bool:
         """Whether nothing of ours is left, for certain."""
-        return not self.children and not self.unseen and not self.machine_unseen
+        return not self.children and not self.unreadable and not self.machine_unknown
 
     def having(self, **seen: Any) -> "World":
         """The same world with something seen since."""

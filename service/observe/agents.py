@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Final
 
 from crds import names
-from service.decide.reclaim_agent import DAEMON_SET_MISSING, NAMESPACE_MISSING, config_name, is_labelled
+from service.decide.reasons import Reason
+from service.decide.reclaim_agent import config_name, is_labelled
 from service.decide.world import Node, Problem, ReclaimAgent
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
@@ -64,9 +65,9 @@ class AgentObserver:
             missing = None if _DAEMON_SET in watched.daemon_sets else await _missing(workload.client())
         except KubeError as error:
             return ReclaimAgent(
-                problem=Problem("AgentNotSeen", error.message), installed=False, requeue_after=LOOK_AGAIN
+                problem=Problem(Reason.AGENT_NOT_SEEN, error.message), installed=False, requeue_after=LOOK_AGAIN
             )
-        if missing is not None and missing.reason == NAMESPACE_MISSING:
+        if missing is not None and missing.reason == Reason.AGENT_NAMESPACE_MISSING:
             return ReclaimAgent(problem=missing, installed=False)
         told = _told(watched.configs.get(Key(names.RECLAIM_NAMESPACE, config_name(node.name))))
         runs = missing is None and is_labelled(node) and _runs(watched.pods, node)
@@ -112,9 +113,9 @@ async def _missing(client: Client) -> Problem | None:
         await client.get(NAMESPACES, names.RECLAIM_NAMESPACE)
     except NotFound:
         message = f"There is no namespace {names.RECLAIM_NAMESPACE} in the workload cluster. {_INSTALL}"
-        return Problem(NAMESPACE_MISSING, message)
+        return Problem(Reason.AGENT_NAMESPACE_MISSING, message)
     message = f"There is no DaemonSet {_PLACE} in the workload cluster. {_INSTALL}"
-    return Problem(DAEMON_SET_MISSING, message)
+    return Problem(Reason.AGENT_DAEMON_SET_MISSING, message)
 
 
 def _slim_pod(raw: Object) -> Object:
@@ -144,4 +145,4 @@ def _told(config: Raw | None) -> tuple[str, ...] | None:
 
 
 def _starting(node: Node) -> Problem:
-    return Problem("AgentNotReady", f"No pod of DaemonSet {_PLACE} is ready on Node {node.name} yet.")
+    return Problem(Reason.AGENT_NOT_READY, f"No pod of DaemonSet {_PLACE} is ready on Node {node.name} yet.")

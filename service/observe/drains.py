@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from service.clock import Clock
 from service.decide.drainrules import DrainRules, read_rules
-from service.decide.removal import ASK_AGAIN
+from service.decide.removal import RETRY_PAUSE
 from service.decide.world import Node, Pod, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, Unavailable
@@ -71,7 +71,7 @@ class DrainObserver:
         found = _rules(key, world, rules)
         seen = await self._pods(key, workload, node)
         pods = await self._described(key, workload, seen.pods, found)
-        pause = ASK_AGAIN if rules is not None and not rules.is_synced else seen.requeue_after
+        pause = RETRY_PAUSE if rules is not None and not rules.is_synced else seen.requeue_after
         return replace(world, pods=self.refusals.marked(key, pods), drain_rules=found, pods_requeue_after=pause)
 
     def listing_pause(self, key: Key) -> timedelta:

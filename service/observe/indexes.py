@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from service.decide import readiness
+from service.decide.reasons import Reason
 from service.runtime.cache import Object
 
 READY: Final = "Ready"
@@ -52,8 +52,8 @@ def _ready_terms(raw: Object) -> Iterator[str]:
             continue
         if condition.get("status") == "True":
             yield READY
-        elif condition.get("reason") == readiness.REASON:
-            yield readiness.REASON
+        elif condition.get("reason") == Reason.NOT_READY_IN_TIME:
+            yield Reason.NOT_READY_IN_TIME
 
 
 INDEXES: Final = {"cluster": _cluster_terms, "phase": _phase_terms, "ready": _ready_terms, "kind": _kind_terms}

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from service.decide.world import Problem, Role, Unseen, World
+from service.decide.reasons import Reason
+from service.decide.world import Problem, ReadFailure, Role, World
 from service.kube.errors import KubeError, NotFound, Rejected, Unauthorized, Unavailable
 from service.objects.subject import Subject
 from service.observe.watches import NotListedError
@@ -32,11 +33,11 @@ def _of_group(kind: tuple[str, str]) -> tuple[str, str]:
 def not_seen(world: World, role: Role, error: KubeError) -> World:
     """The world with something in it that could not be looked at."""
     passing = isinstance(error, Unavailable) and not isinstance(error, NotListedError)
-    unseen = Unseen(Problem(_reason(error), error.message), passing)
-    return replace(world, unseen={**world.unseen, role: unseen})
+    unseen = ReadFailure(Problem(_reason(error), error.message), passing)
+    return replace(world, unreadable={**world.unreadable, role: unseen})
 
 
-def _reason(error: KubeError) -> str:
+def _reason(error: KubeError) -> Reason:
     if isinstance(error, Rejected | Unauthorized):
-        return type(error).__name__
-    return "KindNotServed" if isinstance(error, NotFound) else "APIUnavailable"
+        return Reason.for_error(type(error))
+    return Reason.KIND_NOT_SERVED if isinstance(error, NotFound) else Reason.API_UNAVAILABLE

@@ -11,11 +11,11 @@ from typing import Any, Final
 from crds.providers import ProviderPolicy
 from service.clock import Clock
 from service.decide import reclaim_agent
-from service.decide.drain import PODS_NOT_LISTED
 from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
 from service.decide.intent import Intent, read_intent
 from service.decide.manifests import child_name
-from service.decide.reclaim import wants_author
+from service.decide.reasons import Reason
+from service.decide.reclaim import needs_author
 from service.decide.world import Cluster, HostConflict, Reachability, Role, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
@@ -38,7 +38,7 @@ from service.workload.clusters import WorkloadClusters
 from service.workload.connection import WorkloadCluster
 
 Raw = dict[str, Any]
-_NOWHERE: Final = Reachability(reachable=False, reason="NoNode", message="there is no Node to look at")
+_NOWHERE: Final = Reachability(reachable=False, reason=Reason.NO_NODE, message="there is no Node to look at")
 
 
 def _ignore(_key: Key) -> None:
@@ -102,7 +102,7 @@ class Observer:
         if world.cluster is None and world.children and clusters is not None:
             world = replace(world, cluster=await self._really_no_cluster(subject, clusters))
         world = await self._with_node(subject, world)
-        if wants_author(subject.intent, subject.status, self._clock.now()):
+        if needs_author(subject.intent, subject.status, self._clock.now()):
             world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
         host = host_of(self._options.identities, subject.intent.spec, world)
         changes = await self._drifts.look(subject, world)
@@ -205,7 +205,7 @@ class Observer:
 
     async def _with_agent(self, subject: Subject, world: World) -> World:
         """The reclaim agent, where there should be one."""
-        if world.node is None or not reclaim_agent.wanted(subject.intent, world):
+        if world.node is None or not reclaim_agent.wanted_commands(subject.intent, world):
             self._with_agents.discard(subject.key)
             return world
         self._with_agents.add(subject.key)
@@ -237,7 +237,7 @@ class Observer:
         try:
             return await self.drains.look(subject.key, world, self._held(subject), rules)
         except KubeError as error:
-            down = Reachability(reachable=False, reason=PODS_NOT_LISTED, message=error.message)
+            down = Reachability(reachable=False, reason=Reason.PODS_NOT_LISTED, message=error.message)
             # The Node was seen: what needs no pods can be done.
             return replace(world, workload=down, pods_requeue_after=self.drains.listing_pause(subject.key))
 
@@ -262,7 +262,9 @@ def _reachability_of(workload: WorkloadCluster, node: str | None) -> Reachabilit
     """Whether a Node can be looked at: not while its cluster is out of reach, nor while its object is unreadable."""
     why = workload.nodes.unreadable(Key("", node)) if node else None
     if workload.state.reachable and why:
-        return Reachability(reachable=False, reason="NodeUnreadable", message=f"Node {node} cannot be read: {why}")
+        return Reachability(
+            reachable=False, reason=Reason.NODE_UNREADABLE, message=f"Node {node} cannot be read: {why}"
+        )
     return workload.state
 
 

@@ -8,6 +8,7 @@ from contextvars import Context
 
 import structlog
 
+from service.decide.reasons import Reason
 from service.kube.client import Client
 from service.kube.pace import WatchThrottle
 from service.runtime.key import Key
@@ -55,7 +56,7 @@ class WorkloadClusters:
     def held_by(self, holder: Key, cluster: Key | None) -> WorkloadCluster:
         """`hold` for a cluster that a spec may fail to name: `WorkloadUnreachable` then."""
         if cluster is None:
-            raise WorkloadUnreachable("the spec names no cluster", reason="NoCluster")
+            raise WorkloadUnreachable("the spec names no cluster", reason=Reason.NO_CLUSTER)
         return self.hold(cluster, holder)
 
     def release(self, holder: Key) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from crds.names import KUBECONFIG_SECRET_SUFFIX
+from service.decide.reasons import AnyReason, Reason, read_reason
 from service.decide.world import Reachability
 from service.kube.client import Client
 from service.kube.credentials import KubeconfigRefused, Token
@@ -52,11 +53,13 @@ class WorkloadUnreachable(Unavailable):
     """The workload cluster is known to be unreachable; nothing was sent. `reason` fits a condition."""
 
 
-CONNECTING = Reachability(reachable=False, reason="Connecting", message="the workload cluster has not answered yet")
-REACHABLE = Reachability(reachable=True, reason="Reachable", message="")
+CONNECTING = Reachability(
+    reachable=False, reason=Reason.CONNECTING, message="the workload cluster has not answered yet"
+)
+REACHABLE = Reachability(reachable=True, reason=Reason.REACHABLE, message="")
 
 BROKEN = Reachability(
-    reachable=False, reason="ConnectionBroken", message="the operator failed to connect; its log says more"
+    reachable=False, reason=Reason.CONNECTION_BROKEN, message="the operator failed to connect; its log says more"
 )
 
 
@@ -205,9 +208,9 @@ class WorkloadCluster:
             # In a thread, as parsing YAML would block the event loop for too long.
             return await asyncio.to_thread(read_secret, secret, self.key.name)
         except NotFound as error:
-            raise WorkloadUnreachable(f"there is no Secret {name}", reason="KubeconfigNotFound") from error
+            raise WorkloadUnreachable(f"there is no Secret {name}", reason=Reason.KUBECONFIG_NOT_FOUND) from error
         except KubeconfigRefused as error:
-            raise WorkloadUnreachable(f"Secret {name}: {error}", reason="KubeconfigRefused") from error
+            raise WorkloadUnreachable(f"Secret {name}: {error}", reason=Reason.KUBECONFIG_REFUSED) from error
         except Unavailable:
             if self._access is None:
                 raise
@@ -268,7 +271,7 @@ class WorkloadCluster:
             # The watch may take a minute to notice; until then no worker should wait for timeouts.
             self._suspect.set()
             self._report(
-                Reachability(reachable=False, reason="NoAnswer", message="the workload cluster does not answer")
+                Reachability(reachable=False, reason=Reason.NO_ANSWER, message="the workload cluster does not answer")
             )
 
     async def _probe_if_suspect(self) -> None:
@@ -330,14 +333,16 @@ async def _endpoint(access: ClusterAccess) -> Any:
     try:
         return await asyncio.to_thread(access.endpoint)
     except KubeconfigRefused as error:
-        raise WorkloadUnreachable(f"the kubeconfig cannot be used: {error}", reason="KubeconfigRefused") from error
+        raise WorkloadUnreachable(
+            f"the kubeconfig cannot be used: {error}", reason=Reason.KUBECONFIG_REFUSED
+        ) from error
 
 
-def _reason(error: KubeError) -> str:
+def _reason(error: KubeError) -> AnyReason:
     match error:
         case WorkloadUnreachable():
-            return error.reason
+            return read_reason(error.reason)
         case Unavailable():
-            return "NoAnswer"  # for an untrusted certificate too, which would reveal an open port
+            return Reason.NO_ANSWER  # for an untrusted certificate too, which would reveal an open port
         case _:
-            return type(error).__name__
+            return Reason.for_error(type(error))

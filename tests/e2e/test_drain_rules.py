@@ -86,7 +86,7 @@ async def test_pods_stay_leave_in_order_or_are_waited_for_as_rules_and_labels_sa
         status = await op.until("worker", lambda status: "terminating" in status["message"])
         assert "4 pod(s) left" in status["message"]
         assert f"waiting for completion: default/{tenants.app}-job" in status["message"]
-        assert "deleted at 18:05:00 UTC all the same" in status["message"]
+        assert "deleted at 18:05:00 UTC anyway" in status["message"]
         assert await tenants.names() == ALL - {"first"}
 
         await tenants.let_go("first")
@@ -151,7 +151,7 @@ async def test_a_blocked_drain_warns_once_after_a_third_of_its_time_and_a_change
 
     op.clock.move_to(SIX)
     status = await op.until("worker", lambda status: says(status, "Drained", "False", "Draining"))
-    assert "The Machine is deleted at 18:06:00 UTC all the same." in status["message"]
+    assert "The Machine is deleted at 18:06:00 UTC anyway." in status["message"]
     op.clock.move_to(SIX + 125 * SECOND)
     status = await op.until("worker", lambda status: says(status, "Drained", "False", "DrainBlocked"))
     assert f"default/{tenants.app}-job" in condition(status, "Drained")["message"]

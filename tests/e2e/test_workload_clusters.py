@@ -43,7 +43,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real behaviour, with pauses that a test can wait for; a server that answers is given time to."""
     monkeypatch.setattr(connection, "RECONNECT_BACKOFF", Backoff(base=0.05, cap=0.3, jitter=0.5))
     monkeypatch.setattr(connection, "LIMITS", Limits(calls=8, call_seconds=10.0, connect_seconds=10.0))
-    monkeypatch.setattr(removal, "ASK_AGAIN", timedelta(seconds=0.5))
+    monkeypatch.setattr(removal, "RETRY_PAUSE", timedelta(seconds=0.5))
 
 
 @pytest.fixture

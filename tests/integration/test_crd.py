@@ -7,7 +7,6 @@ import pytest
 
 from crds.defaults import defaulted
 from crds.generate import CRD_FILE, ROOT
-from crds.schema import COLUMNS, WIDE_COLUMNS
 from local.binaries import Assets
 from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
@@ -98,32 +97,79 @@ async def test_a_submitted_status_is_ignored(small_cluster: LocalCluster, namesp
 
 OLDEST = "7y364d"
 """The longest age that kubectl prints."""
+USUAL = "business-hours-worker"
+LONGEST = "x" * 53
+READY = {"type": "Ready", "status": "False", "reason": "WaitingForPreviousMachine", "message": "Waiting."}
+STATUS = {
+    "phase": "Pending",
+    "machinePhase": "Provisioning",
+    "conditions": [{**READY, "lastTransitionTime": "2026-03-08T07:00:00Z"}],
+    "schedule": "cron 0 9 * * mon for 1h…",
+    "nextChange": "closes Fri 18:00",
+    "nextActivation": "2026-03-08T07:00:00Z",
+    "nodeRef": {"name": "worker-1"},
+    "message": "Waiting for the deletion of Machine worker-machine.",
+}
 
 
-async def test_kubectl_get_fits_a_terminal_and_shows_the_columns_of_the_design(
+async def listed(assets: Assets, cluster: LocalCluster, namespace: str, name: str, *options: str) -> list[str]:
+    """The lines of `kubectl get` for one ScheduledMachine with that status."""
+    manifest = base() | {"status": STATUS}
+    manifest["metadata"] |= {"name": name}
+    async with served(cluster) as client:
+        await stored(client, manifest, namespace)
+    return (await discovered(assets, cluster, "get", "sm", name, "-n", namespace, *options)).splitlines()
+
+
+async def test_kubectl_get_shows_the_columns_of_the_design(
     assets: Assets, small_cluster: LocalCluster, namespace: str
 ) -> None:
-    status = {
-        "phase": "EmergencyRemove",
-        "machinePhase": "Provisioning",
-        "inSchedule": False,
-        "nextActivation": "2026-03-08T07:00:00Z",
-        "nodeRef": {"name": "worker-1"},
-    }
-    manifest = base() | {"status": status}
-    manifest["metadata"] |= {"name": "business-hours-worker"}
-    async with served(small_cluster) as client:
-        await stored(client, manifest, namespace)
-    shown = await discovered(assets, small_cluster, "get", "sm", "-n", namespace)
-    wide = kubectl(assets, small_cluster, "get", "sm", "-n", namespace, "-o", "wide")
-    usual, all_columns = (text.splitlines()[0].split() for text in (shown, wide))
-    assert usual == ["NAME", *(name.upper() for name, *_ in COLUMNS)]
-    assert all_columns == [*usual, *(name.upper() for name, *_ in WIDE_COLUMNS)]
-    _, row = shown.splitlines()
-    assert len(row) - len(row.split()[-1]) + len(OLDEST) <= 100, "with the longest of all values"
-    assert "2026-03-08T07:00:00Z" in shown
-    assert "<invalid>" not in wide
-    assert '["mon-fri"]' in wide
+    header, row = await listed(assets, small_cluster, namespace, USUAL)
+    assert header.split() == ["NAME", "PHASE", "READY", "REASON", "SCHEDULE", "NEXT", "AGE"]
+    assert row.startswith(f"{USUAL}   Pending   False   WaitingForPreviousMachine   cron 0 9 * * mon for 1h…   closes")
+
+
+async def test_kubectl_get_fits_120_columns(assets: Assets, small_cluster: LocalCluster, namespace: str) -> None:
+    _, row = await listed(assets, small_cluster, namespace, USUAL)
+    assert len(row) <= 120
+
+
+async def test_only_a_long_name_makes_kubectl_get_wider(
+    assets: Assets, small_cluster: LocalCluster, namespace: str
+) -> None:
+    header, row = await listed(assets, small_cluster, namespace, LONGEST)
+    beside = len(row.removeprefix(LONGEST)) - len(row.split()[-1]) + len(OLDEST)
+    assert header.index("PHASE") == len(LONGEST) + 3
+    assert beside <= 120 - 16
+
+
+async def test_kubectl_get_wide_adds_machine_node_cluster_and_message(
+    assets: Assets, small_cluster: LocalCluster, namespace: str
+) -> None:
+    header, row = await listed(assets, small_cluster, namespace, USUAL, "-o", "wide")
+    assert header.split()[6:] == ["AGE", "MACHINE", "NODE", "CLUSTER", "MESSAGE"]
+    assert "<invalid>" not in row
+    assert "Provisioning   worker-1" in row
+    assert row.rstrip().endswith(STATUS["message"])
+
+
+async def test_kubectl_get_cluster_api_lists_scheduledmachines(
+    assets: Assets, small_cluster: LocalCluster, namespace: str
+) -> None:
+    await listed(assets, small_cluster, namespace, USUAL)
+    assert USUAL in kubectl(assets, small_cluster, "get", "cluster-api", "-n", namespace)
+
+
+@pytest.mark.parametrize(
+    ("field", "default"), [("spec.nodeDrainTimeout", "5m"), ("spec.priority", "50"), ("spec.schedule.timezone", "UTC")]
+)
+async def test_kubectl_explain_shows_the_default(
+    assets: Assets, small_cluster: LocalCluster, field: str, default: str
+) -> None:
+    async with served(small_cluster):
+        pass
+    explained = await discovered(assets, small_cluster, "explain", f"scheduledmachines.{field}")
+    assert f"Default: {default}." in " ".join(explained.split())
 
 
 @pytest.mark.parametrize("field", ["spec.schedule.hoursOfDay", "spec.nodeTaints.effect", "status.nextCleanup"])

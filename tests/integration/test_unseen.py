@@ -121,7 +121,7 @@ async def test_the_kill_switch_removes_it_all_the_same(audited, admin, tenant):
     async with guarded(audited, (tenant,), NINE) as op:
         await admin.patch(SCHEDULED_MACHINES, "worker", {"spec": {"killSwitch": True}}, namespace=tenant)
         await until(lambda: is_gone(admin, MACHINES, "worker-machine", tenant))
-        status = await op.until(tenant, "worker", lambda seen: "cannot be told" in seen.get("message", ""))
+        status = await op.until(tenant, "worker", lambda seen: "cannot tell whether" in seen.get("message", ""))
         assert (status["phase"], condition(status, "Ready")["reason"]) == ("Terminated", "Terminating")
 
 
@@ -129,7 +129,7 @@ async def test_its_deletion_removes_what_can_be_seen_and_lets_go_ten_minutes_aft
     async with guarded(audited, (tenant,), NINE) as op:
         await admin.delete(SCHEDULED_MACHINES, "worker", namespace=tenant)
         await until(lambda: is_gone(admin, MACHINES, "worker-machine", tenant))
-        await op.until(tenant, "worker", lambda seen: "cannot be told" in seen.get("message", ""))
+        await op.until(tenant, "worker", lambda seen: "cannot tell whether" in seen.get("message", ""))
         op.clock.advance(GRACE + LET_GO + timedelta(seconds=5))
         await until(lambda: is_gone(admin, SCHEDULED_MACHINES, "worker", tenant))
         await op.at_rest()

@@ -13,7 +13,7 @@ def test_the_pages_in_docs_are_up_to_date(capsys):
 
 def test_a_stale_page_is_named_and_left_alone_by_check_and_written_without(tmp_path: Path, capsys):
     assert reference.main(["--check", "--folder", str(tmp_path)]) == 1
-    assert "cli.md is out of date; run python -m service.reference" in capsys.readouterr().err
+    assert "cli.md is out of date; run make generate" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     assert reference.main(["--folder", str(tmp_path)]) == 0
     assert reference.main(["--check", "--folder", str(tmp_path)]) == 0

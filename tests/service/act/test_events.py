@@ -8,6 +8,7 @@ import pytest
 from service.act import events
 from service.act.events import EventRecorder
 from service.decide.plan import Event
+from service.decide.reasons import ProviderReason, Reason
 from service.decide.world import Identity
 from service.kube.errors import Unavailable
 from service.kube.resource import EVENTS
@@ -27,8 +28,8 @@ def identity(namespace, name="desk"):
 async def test_an_event_is_stored_as_kubectl_describe_shows_it(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
-        recorder.record(identity(namespace), Event("DrainTimedOut", "Not all pods left.", warning=True))
-        recorder.record(identity(namespace), Event("MachineDeleted", "x" * 2000))
+        recorder.record(identity(namespace), Event(Reason.DRAIN_TIMED_OUT, "Not all pods left."))
+        recorder.record(identity(namespace), Event(Reason.MACHINE_DELETED, "x" * 2000))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     stored = {event["reason"]: event for event in await client.list(EVENTS, namespace=namespace)}
     warning = stored["DrainTimedOut"]
@@ -45,7 +46,7 @@ async def test_kubectl_describe_lists_events_as_they_happened(client, namespace)
     happened = [f"Happening{number}" for number in range(20)]
     async with running(recorder.run()):
         for reason in happened:
-            recorder.record(identity(namespace), Event(reason, "in that order"))
+            recorder.record(identity(namespace), Event(ProviderReason(reason), "in that order"))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     # It sorts by a timestamp that new Events must not have: what counts is the order in which the API server lists.
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == happened
@@ -62,7 +63,7 @@ async def test_an_event_whose_answer_was_lost_is_not_sent_for_ever(client, names
     monkeypatch.setattr(client, "create", stumbling)
     monkeypatch.setattr(events.asyncio, "sleep", AsyncMock())
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
-    recorder.record(identity(namespace), Event("Told", "twice"))
+    recorder.record(identity(namespace), Event(ProviderReason("Sent"), "twice"))
     await recorder._send(recorder._backlog.popleft())
     assert len(sent) == 1
     assert len(await client.list(EVENTS, namespace=namespace)) == 1
@@ -71,8 +72,8 @@ async def test_an_event_whose_answer_was_lost_is_not_sent_for_ever(client, names
 async def test_a_namespace_that_is_gone_does_not_hold_up_the_others(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
-        recorder.record(identity("no-such-namespace"), Event("Lost", "nobody is left to read it"))
-        recorder.record(identity(namespace), Event("Kept", "somebody is"))
+        recorder.record(identity("no-such-namespace"), Event(ProviderReason("Lost"), "nobody is left to read it"))
+        recorder.record(identity(namespace), Event(ProviderReason("Kept"), "somebody is"))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Kept"]
 
@@ -82,7 +83,7 @@ async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monke
     asked = []
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: asked.append(1) or True)
     async with running(recorder.run()):
-        recorder.record(identity(namespace), Event("Late", "but told"))
+        recorder.record(identity(namespace), Event(ProviderReason("Late"), "but sent"))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     assert len(asked) > 1
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Late"]
@@ -92,22 +93,24 @@ async def test_at_the_end_events_give_way_to_nobody(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: True)
     async with running(recorder.run()):
         for number in range(5):
-            recorder.record(identity(namespace), Event("Done", f"number {number}"))
+            recorder.record(identity(namespace), Event(ProviderReason("Done"), f"number {number}"))
         await recorder.finish(within=25)
     assert len(await client.list(EVENTS, namespace=namespace)) == 5
 
 
 async def test_at_the_end_nobody_waits_for_events_that_cannot_be_sent(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
-    recorder.record(identity(namespace), Event("Done", "though nobody sends it"))
+    recorder.record(identity(namespace), Event(ProviderReason("Done"), "though nobody sends it"))
     await asyncio.wait_for(recorder.finish(within=0.01), 25)
 
 
 async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
-        recorder.record(identity(namespace), Event("Quoted", "first\nNormal  Forged  \x1b[31mred\u202e"))
-        recorder.record(identity(namespace), Event("Long", "語" * 1024))
+        recorder.record(
+            identity(namespace), Event(ProviderReason("Quoted"), "first\nNormal  Forged  \x1b[31mred\u202e")
+        )
+        recorder.record(identity(namespace), Event(ProviderReason("Long"), "語" * 1024))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     notes = {event["reason"]: event["note"] for event in await client.list(EVENTS, namespace=namespace)}
     assert notes["Quoted"] == "first Normal Forged [31mred"
@@ -117,8 +120,8 @@ async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet
 async def test_an_event_that_is_refused_holds_up_nobody(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
-        recorder.record(identity(namespace), Event("x" * 200, "its reason is too long"))
+        recorder.record(identity(namespace), Event(ProviderReason("x" * 200), "its reason is too long"))
         for number in range(8):
-            recorder.record(identity(namespace), Event("Kept", f"number {number}"))
+            recorder.record(identity(namespace), Event(ProviderReason("Kept"), f"number {number}"))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     assert len(await client.list(EVENTS, namespace=namespace)) == 8

@@ -167,7 +167,7 @@ async def test_a_cordon_remembers_that_it_was_ours_and_is_undone_with_it(client,
 @pytest.mark.parametrize("change", [{"uid": "of-another"}, {"name": "gone"}], ids=["registered again", "gone"])
 async def test_a_node_that_is_no_longer_the_one_that_was_seen_is_looked_at_again(client, hands, node, change):
     outcome = await hands.do(cordon(node, **change), cordon(node))
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert "unschedulable" not in (await client.get(NODES, node["metadata"]["name"]))["spec"]
 
 
@@ -175,7 +175,7 @@ async def test_a_cordon_that_somebody_else_made_meanwhile_is_not_taken_for_ours(
     seen = await client.get(NODES, node["metadata"]["name"])
     await client.patch(NODES, node["metadata"]["name"], {"spec": {"unschedulable": True}})
     outcome = await hands.do(cordon(seen))
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     stored = await client.get(NODES, node["metadata"]["name"])
     assert names.ANNOTATION_CORDONED not in stored["metadata"].get("annotations", {})
 
@@ -223,7 +223,7 @@ async def test_taints_that_are_refused_are_told_and_do_not_keep_our_cordon_on_th
         outcome = await hands.do(actions.ApplyTaints(name, uid, version, (wrong,), "{}"), uncordon)
         if not outcome.interrupted:
             break
-    assert (outcome.done, type(outcome.trouble.action)) == ((uncordon,), actions.ApplyTaints)
+    assert (outcome.done, type(outcome.failure.action)) == ((uncordon,), actions.ApplyTaints)
     assert "unschedulable" not in (await client.get(NODES, name))["spec"]
 
 
@@ -237,7 +237,7 @@ async def test_taints_bring_no_node_back_that_is_gone_and_touch_no_other_of_its_
     if back:
         await client.create(NODES, body)
     outcome = await hands.do(actions.ApplyTaints(name, seen.uid, seen.resource_version, (spot,), "{}"))
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     if back:
         stored = await client.get(NODES, name)
         assert spot.key not in {taint["key"] for taint in stored["spec"].get("taints", ())}
@@ -250,8 +250,8 @@ async def test_taints_bring_no_node_back_that_is_gone_and_touch_no_other_of_its_
 async def test_without_a_way_to_the_cluster_nothing_is_tried_and_the_reason_is_said(client, namespace, node):
     async with acting(client, namespace) as hands:
         outcome = await hands.do(cordon(node))
-    assert outcome.trouble.reason == "WorkloadClusterUnreachable"
-    assert "demo-kubeconfig" in outcome.trouble.message
+    assert outcome.failure.reason == "WorkloadClusterUnreachable"
+    assert "demo-kubeconfig" in outcome.failure.message
 
 
 async def test_what_fails_of_the_agents_needs_is_left_for_later_and_is_no_trouble(client, namespace, node):
@@ -259,7 +259,7 @@ async def test_what_fails_of_the_agents_needs_is_left_for_later_and_is_no_troubl
     needs = actions.InstallAgent(*target, ("idea",)), actions.ClearReclaimRequest(*target)
     async with acting(client, namespace) as hands:
         outcome = await hands.do(*needs)
-    assert (outcome.left, outcome.trouble, outcome.interrupted) == (needs, None, False)
+    assert (outcome.postponed, outcome.failure, outcome.interrupted) == (needs, None, False)
 
 
 # Children
@@ -291,7 +291,7 @@ async def test_that_a_kind_is_not_served_is_no_proof_that_an_object_of_it_was_de
     raw = {"metadata": {"name": "desk-infra", "namespace": namespace, "uid": "u"}}
     after, outcome = await delete_as(hands, GADGETS, raw)
     assert after.infrastructure is not None
-    assert (outcome.done, outcome.trouble.reason) == ((), "APIUnavailable")
+    assert (outcome.done, outcome.failure.reason) == ((), "APIUnavailable")
 
 
 async def test_an_object_that_the_api_server_does_not_have_is_gone(hands, namespace):
@@ -309,7 +309,7 @@ async def test_what_stood_in_the_way_of_a_creation_and_is_gone_when_looked_at_is
     monkeypatch.setattr(client, "create", taken)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone-by-then"}}
     outcome = await hands.do(actions.Create(role=Role.INFRASTRUCTURE, manifest=manifest))
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
 
 
 CREATE = actions.Create(
@@ -350,7 +350,7 @@ async def test_what_is_as_it_was_gets_its_children_however_old_the_news(client, 
 async def test_nothing_is_made_for_a_scheduled_machine_that_is_gone_unheard(client, stored, namespace):
     await client.delete(SCHEDULED_MACHINES, "desk", namespace=namespace)
     outcome = await create_for(stored, namespace)
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert not await exists(client, namespace)
 
 
@@ -367,7 +367,7 @@ async def test_nothing_more_is_made_for_what_was_heard_to_be_edited_meanwhile(cl
     off = {"spec": {"schedule": {"enabled": False}}}
     stored.heard.absorb(await client.patch(SCHEDULED_MACHINES, "desk", off, namespace=namespace), notify=True)
     outcome = await create_for(stored, namespace)
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert not await exists(client, namespace)
 
 
@@ -447,7 +447,7 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
     monkeypatch.setattr(connection.client(), "create_subresource", silent)
     pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
-    assert outcome.trouble.reason == "APIUnavailable"
+    assert outcome.failure.reason == "APIUnavailable"
     assert len(asked) <= nodes.EVICTIONS_AT_ONCE
 
 
@@ -481,7 +481,7 @@ async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(ha
     monkeypatch.setattr(connection.client(), "create_subresource", edit)
     pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert len(asked) <= nodes.EVICTIONS_AT_ONCE
 
 
@@ -498,7 +498,7 @@ async def test_nobody_is_moved_any_more_once_it_is_time_to_look_again(hands, nam
     monkeypatch.setattr(connection.client(), "create_subresource", slow)
     pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods), until=hands.clock.now() + timedelta(seconds=60))
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert len(asked) == 6
 
 
@@ -566,7 +566,7 @@ async def test_what_does_not_answer_is_given_up_when_the_time_is_up(hands, node,
     monkeypatch.setattr(hands.workloads.get(hands.subject.cluster).client(), call, never)
     async with asyncio.timeout(30):
         outcome = await hands.do(force_drain(node))
-    assert (outcome.did(actions.ForceDrain), outcome.trouble) == (True, None)
+    assert (outcome.did(actions.ForceDrain), outcome.failure) == (True, None)
 
 
 @pytest.mark.parametrize(("labels", "written"), [({}, 1), ({names.LABEL_RECLAIM_AGENT: "enabled"}, 0)])

@@ -149,7 +149,7 @@ TAKES_AWAY = (
 async def test_nothing_is_taken_away_by_a_view_that_turns_out_to_be_old(wire, acting, subject, action):
     acting.stale = True
     outcome = await perform(acting, subject, action)
-    assert (outcome.done, outcome.interrupted, outcome.trouble) == ((), True, None)
+    assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert wire.conditions == []
 
 

@@ -16,6 +16,7 @@ from service.decide.intent import read_intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.plan import ReleaseFinalizer
+from service.decide.reasons import Reason
 from service.decide.requeue import BackoffKind, Requeue
 from service.decide.world import Role
 from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
@@ -233,11 +234,11 @@ async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_wh
     assert scene.told == ["ScheduleActivated", "ForeignObject"]
 
 
-@pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "Unavailable"])
+@pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "APIUnavailable"])
 async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
     scene = Scene(None)
-    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], reason, "it failed")
-    scene.outcome = {"done": (), "trouble": trouble}
+    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], Reason(reason), "it failed")
+    scene.outcome = {"done": (), "failure": trouble}
     requeue = await scene.reconcile(KEY)
     assert (requeue.failure, requeue.after, requeue.backoff) == ("it failed", None, BackoffKind.FAILURE)
     assert scene.written[0]["phase"] == "Error"
@@ -246,7 +247,7 @@ async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
 async def test_how_long_the_server_asks_to_wait_is_respected():
     scene = Scene(None)
     first = decide(builders.intent(), scene.world, MORNING).actions[0]
-    scene.outcome = {"done": (), "trouble": Failure(first, "Unavailable", "busy", timedelta(seconds=7))}
+    scene.outcome = {"done": (), "failure": Failure(first, Reason.API_UNAVAILABLE, "busy", timedelta(seconds=7))}
     assert (await scene.reconcile(KEY)).after == timedelta(seconds=7)
     scene = Scene(Unavailable("busy", retry_after=9.0))
     assert (await scene.reconcile(KEY)).after == timedelta(seconds=9)

@@ -13,8 +13,8 @@ from crds.providers import DEFAULT_POLICY
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import NodeReference, ObjectReference, ScheduledMachineStatus
 from service.decide import manifests
-from service.decide.drain import PODS_NOT_LISTED
 from service.decide.intent import Intent, read_intent, valid
+from service.decide.reasons import ProviderReason, Reason
 from service.decide.situation import Situation
 from service.decide.world import (
     Child,
@@ -156,7 +156,7 @@ def new_machine(**changes: Any) -> Machine:
     return machine(**{"provider_id": None, "node_name": None, "infrastructure_ready": False, **changes})
 
 
-FAILURE = Problem(reason="InvalidConfiguration", message="no such image")
+FAILURE = Problem(reason=ProviderReason("InvalidConfiguration"), message="no such image")
 
 
 def node(**changes: Any) -> Node:
@@ -196,8 +196,8 @@ def taint(key: str = "workload", value: str = "batch", effect: str = "NoSchedule
 
 
 CONNECTED = Reachability(reachable=True)
-DISCONNECTED = Reachability(reachable=False, reason="Unreachable", message="connection refused")
-UNLISTED = Reachability(reachable=False, reason=PODS_NOT_LISTED, message="too many requests")
+DISCONNECTED = Reachability(reachable=False, reason=Reason.NO_ANSWER, message="connection refused")
+UNLISTED = Reachability(reachable=False, reason=Reason.PODS_NOT_LISTED, message="too many requests")
 
 
 def status(**fields: Any) -> ScheduledMachineStatus:

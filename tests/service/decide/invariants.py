@@ -2,10 +2,12 @@
 
 from crds.status import Condition, Phase, ScheduledMachineStatus
 from service.decide import plan as actions
+from service.decide.condition_types import REASONS_OF
 from service.decide.drain import pods_unknown
 from service.decide.phases import machine_failure, node_is_ours
 from service.decide.plan import Action, Plan
-from service.decide.reclaim import in_force
+from service.decide.reasons import ProviderReason, read_reason
+from service.decide.reclaim import current_reclaim
 from service.decide.situation import Situation
 from service.decide.world import Role, World
 from tests.service.decide.simulation import Pass, Simulation
@@ -21,7 +23,7 @@ def check_plan(sim: Simulation, plan: Plan) -> None:
     assert plan.reason.isidentifier()
     if world.paused:
         assert plan.actions == (), "paused means no actions"
-    asked_back = in_force(Situation.at(sim.intent, world, sim.now)) is not None
+    asked_back = current_reclaim(Situation.at(sim.intent, world, sim.now)) is not None
     if not sim.intent.enabled and not sim.intent.kill_switch and sim.deleting_since is None and not asked_back:
         assert not _any(plan, actions.Create | TAKES_AWAY), "disabled means hands off"
         assert Role.MACHINE not in _deleted(plan)
@@ -40,7 +42,7 @@ def undisturbed(sim: Simulation) -> bool:
     """Whether a window is open and nothing and nobody asks for the machine to go."""
     world, intent = sim.world(), sim.intent
     machine = world.our_machine
-    asked_back = in_force(Situation.at(intent, world, sim.now)) is not None
+    asked_back = current_reclaim(Situation.at(intent, world, sim.now)) is not None
     asked = sim.deleting_since is not None or intent.kill_switch or asked_back
     lost = machine is not None and (machine.remediation_requested or machine_failure(world) is not None)
     housed = world.cluster is not None and not world.cluster.deleting
@@ -73,7 +75,7 @@ def check_pass(sim: Simulation, before: ScheduledMachineStatus, last: Pass) -> N
     _check_explains(last)
     _check_existence(sim, last)
     _check_taints(sim, last)
-    if last.world.machine_unseen:
+    if last.world.machine_unknown:
         assert _known(last.status) == _known(before), "what cannot be seen does not change"
     _check_conditions(before, last.status)
 
@@ -82,7 +84,8 @@ def _check_explains(last: Pass) -> None:
     status, ready = last.status, condition(last.status, "Ready")
     assert status.message
     assert all(one.message and one.reason for one in status.conditions), "every condition says why"
-    assert ready.reason == (last.outcome.trouble.reason if last.outcome.trouble else last.plan.reason)
+    assert [one for one in status.conditions if not _is_listed(one)] == [], "the docs list every reason of a condition"
+    assert ready.reason == (last.outcome.failure.reason if last.outcome.failure else last.plan.reason)
     assert {"Ready", "Scheduled", "MachineReady", "ReferencesValid"} <= {one.type for one in status.conditions}
     if ready.status == "True":
         assert status.phase is Phase.ACTIVE
@@ -112,14 +115,14 @@ def _check_existence(sim: Simulation, last: Pass) -> None:
             assert not sim.intent.enabled
         case Phase.TERMINATED:
             assert sim.intent.kill_switch
-            assert (last.plan.reason == "Terminating") == bool(last.world.children or last.world.machine_unseen)
+            assert (last.plan.reason == "Terminating") == bool(last.world.children or last.world.machine_unknown)
         case Phase.EMERGENCY_REMOVE:
             assert last.status.reclaim is not None
         case Phase.SHUTTING_DOWN:
-            assert world.children or world.machine_unseen or sim.deleting_since is not None
+            assert world.children or world.machine_unknown or sim.deleting_since is not None
         case Phase.ERROR:
-            assert last.plan.problem or last.outcome.trouble
-    if not world.machine_unseen:
+            assert last.plan.problem or last.outcome.failure
+    if not world.machine_unknown:
         assert (last.status.machine_phase is not None) == (world.our_machine is not None)
 
 
@@ -141,6 +144,15 @@ def _check_conditions(before: ScheduledMachineStatus, after: ScheduledMachineSta
         assert one.observed_generation == after.observed_generation
         if was is not None and was.status == one.status:
             assert was.last_transition_time == one.last_transition_time, "moves only when the status flips"
+
+
+def _is_listed(one: Condition) -> bool:
+    """Whether the docs have this reason for this status of this condition; a provider's own word is never listed."""
+    reason = read_reason(one.reason)
+    return isinstance(reason, ProviderReason) or reason in _REASONS[one.type][one.status]
+
+
+_REASONS = {str(kind): by_status for kind, by_status in REASONS_OF.items()}
 
 
 def condition(status: ScheduledMachineStatus, kind: str) -> Condition:

@@ -15,13 +15,14 @@ from crds.status import Remediation, ScheduledMachineStatus
 from service.decide import contracts, manifests, reclaim_agent
 from service.decide import plan as actions
 from service.decide.drain import must_leave
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.hosts import DEFAULT_IDENTITIES, host_of
 from service.decide.intent import Intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.plan import Action, Event, Plan
-from service.decide.reclaim import wants_author
+from service.decide.reasons import Reason
+from service.decide.reclaim import needs_author
 from service.decide.report import report
 from service.decide.situation import Situation
 from service.decide.world import (
@@ -102,10 +103,10 @@ class Simulation:
         plan = decide(self.intent, world, self.now)
         outcome = self._perform(plan, world, crash_after)
         after = report(Situation.at(self.intent, replace(self.world(), status=world.status), self.now), plan, outcome)
-        told = notices(world.status, after, plan, outcome)
+        emitted = new_events(world.status, after, plan, outcome)
         self.status = stored(after)
-        self.events += told
-        return Pass(world, plan, outcome, self.status, told)
+        self.events += emitted
+        return Pass(world, plan, outcome, self.status, emitted)
 
     def settle(self, limit: int = 12) -> Pass:
         """Passes at one instant until nothing changes any more."""
@@ -119,7 +120,7 @@ class Simulation:
     def plan(self) -> Plan:
         return decide(self.intent, self.world(), self.now)
 
-    def told(self) -> list[str]:
+    def event_reasons(self) -> list[str]:
         """The reasons of all events so far."""
         return [event.reason for event in self.events]
 
@@ -136,7 +137,7 @@ class Simulation:
                 left.append(action)
                 continue
             if fails:
-                trouble = Failure(action, "Forbidden", "the API server says no")
+                trouble = Failure(action, Reason.FORBIDDEN, "the API server says no")
                 if isinstance(action, actions.ApplyTaints):
                     continue
                 break
@@ -145,7 +146,7 @@ class Simulation:
             done.append(action)
         if crash_after is not None and trouble is None:
             raise Crash
-        return Outcome(tuple(done), trouble, tuple(blockers), left=tuple(left))
+        return Outcome(tuple(done), trouble, tuple(blockers), postponed=tuple(left))
 
     # What it sees
 
@@ -173,7 +174,7 @@ class Simulation:
             machine=self._machine(),
         )
         seen = replace(seen, host=host_of(DEFAULT_IDENTITIES, self.intent.spec, seen))
-        if wants_author(self.intent, self.status, self.now):
+        if needs_author(self.intent, self.status, self.now):
             seen = replace(seen, enabled_by=self.enabled_by)
         ours = seen.our_machine
         if ours is None or ours.node_name is None:
@@ -183,7 +184,7 @@ class Simulation:
         seen = replace(seen, workload=self._workload(), node=node)
         if draining:
             seen = replace(seen, pods=tuple(self.pods)) if self.pods_listed else replace(seen, workload=UNLISTED)
-        agent = ReclaimAgent(commands=self.agent_config) if reclaim_agent.wanted(self.intent, seen) else None
+        agent = ReclaimAgent(commands=self.agent_config) if reclaim_agent.wanted_commands(self.intent, seen) else None
         return replace(seen, reclaim_agent=agent)
 
     def _workload(self) -> Reachability:

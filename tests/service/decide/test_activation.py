@@ -86,7 +86,7 @@ def test_infrastructure_that_vanished_after_providerid_was_set_is_never_recreate
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "InfrastructureGone", ())
 
 
-def test_without_capi_nothing_is_created_and_somebody_is_told():
+def test_without_capi_nothing_is_created_and_a_warning_says_so():
     plan = decide(intent(), world(contract=None, cluster=None), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.PENDING, "CAPINotInstalled", (), True)
     assert plan.message.startswith("Cluster API is not installed")
@@ -97,7 +97,7 @@ def test_a_child_of_the_same_name_that_is_not_ours_is_never_adopted(role):
     foreign = {"machine": machine(of={"ours": False})} if role is Role.MACHINE else {str(role): child(role, ours=False)}
     plan = decide(intent(), world(**foreign), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
-    assert plan.backoff_needed, "nobody tells us when it goes"
+    assert plan.backoff, "nobody tells us when it goes"
 
 
 # Leaving
@@ -107,7 +107,7 @@ def test_inside_a_window_the_previous_machine_is_waited_for():
     plan = decide(intent(), leaving_world(since=OPENS), OPENS + MINUTE)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "WaitingForPreviousMachine", ())
     assert plan.shutdown == OPENS
-    assert plan.message == "The window is open, but Machine desk-machine of the previous machine is still leaving."
+    assert plan.message == "Waiting for the deletion of Machine desk-machine, which belongs to the previous machine."
 
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
@@ -152,7 +152,7 @@ def test_leftovers_are_cleared_up_although_some_of_them_are_leaving_already():
 def test_a_machine_that_cannot_be_seen_is_not_gone():
     plan = decide(intent(), world(status=running_status(), contract=None, cluster=None), MORNING)
     assert (plan.reason, plan.actions) == ("CAPINotInstalled", ())
-    assert "cannot be seen" in plan.message
+    assert "cannot see the Machine" in plan.message
 
 
 def test_that_a_machine_is_gone_is_stored_before_a_new_one_is_made():
@@ -241,7 +241,7 @@ def test_what_is_waited_for_is_named():
 
 def test_a_node_that_was_there_is_not_said_to_be_on_its_way():
     seen_before, new = running_world(node=None), running_world(node=None, status=status())
-    assert "any more" in decide(intent(), seen_before, MORNING).message
+    assert "no longer" in decide(intent(), seen_before, MORNING).message
     assert "not been seen yet" in decide(intent(), new, MORNING).message
 
 
@@ -345,4 +345,4 @@ def test_version_and_failure_domain_apply_at_creation_only(template):
 def test_nothing_is_created_beside_a_machine_that_another_operator_made_for_us():
     plan = decide(intent(), world(rival="desk"), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
-    assert "Machine desk was made for this ScheduledMachine by another operator" in plan.message
+    assert "Machine desk was created for this ScheduledMachine by another operator" in plan.message

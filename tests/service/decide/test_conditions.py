@@ -42,7 +42,7 @@ TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSch
 EDITED = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "spec": {"version": "v2"}}}
 
 
-def told(seen=None, now=MORNING, of=None, outcome=None) -> dict[str, Condition]:
+def reported(seen=None, now=MORNING, of=None, outcome=None) -> dict[str, Condition]:
     s = situation(now, of=of, seen=seen)
     plan = decide(s.intent, s.world, now)
     return {one.type: one for one in conditions(s, plan, outcome or Outcome(done=plan.actions))}
@@ -55,7 +55,7 @@ def short(condition: Condition) -> tuple[str, str]:
 def trouble(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
     plan = decide(of or intent(), seen or running_world(), now)
     failed = next(action for action in plan.actions if isinstance(action, kind))
-    return Outcome(trouble=Failure(failed, "Forbidden", "the API server says no"))
+    return Outcome(failure=Failure(failed, "Forbidden", "the API server says no"))
 
 
 # Ready
@@ -74,22 +74,22 @@ def trouble(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
     ],
 )
 def test_ready_is_true_only_when_the_node_is_ready(seen, expected):
-    assert short(told(seen)["Ready"]) == expected
+    assert short(reported(seen)["Ready"]) == expected
 
 
 def test_ready_is_false_with_a_ready_node_that_is_being_drained():
-    assert short(told(draining_world(pod()), CLOSES + MINUTE)["Ready"]) == ("False", "Draining")
+    assert short(reported(draining_world(pod()), CLOSES + MINUTE)["Ready"]) == ("False", "Draining")
 
 
 def test_ready_names_the_trouble():
     failed = trouble(actions.Create, world())
-    ready = told(world(), outcome=failed)["Ready"]
+    ready = reported(world(), outcome=failed)["Ready"]
     assert (short(ready), ready.message) == (("False", "Forbidden"), "the API server says no")
 
 
 def test_ready_is_false_with_a_ready_node_while_something_about_its_machine_fails():
     spoiled = running_world(machine=machine(of={"labels": {}}))
-    assert short(told(spoiled, outcome=trouble(actions.Patch, spoiled))["Ready"]) == ("False", "Forbidden")
+    assert short(reported(spoiled, outcome=trouble(actions.Patch, spoiled))["Ready"]) == ("False", "Forbidden")
 
 
 # Scheduled
@@ -105,11 +105,11 @@ def test_ready_is_false_with_a_ready_node_while_something_about_its_machine_fail
     ],
 )
 def test_scheduled_says_whether_a_window_is_open(of, now, expected):
-    assert short(told(world(), now, of)["Scheduled"]) == expected
+    assert short(reported(world(), now, of)["Scheduled"]) == expected
 
 
 def test_scheduled_spells_the_schedule_out():
-    assert told()["Scheduled"].message == "Current time is within schedule: mon-fri 9-17 UTC"
+    assert reported()["Scheduled"].message == "Current time is within schedule: mon-fri 9-17 UTC"
 
 
 # MachineReady
@@ -127,12 +127,12 @@ def test_scheduled_spells_the_schedule_out():
     ],
 )
 def test_machine_ready_follows_the_capi_machine(seen, expected):
-    assert short(told(seen, EVENING)["MachineReady"]) == expected
+    assert short(reported(seen, EVENING)["MachineReady"]) == expected
 
 
 def test_the_message_of_a_failed_machine_is_bubbled_up():
     failed = running_world(machine=new_machine(failure=FAILURE), node=None, status=status())
-    assert told(failed)["MachineReady"].message == told(failed)["Ready"].message == FAILURE.message
+    assert reported(failed)["MachineReady"].message == reported(failed)["Ready"].message == FAILURE.message
 
 
 # ReferencesValid
@@ -149,45 +149,46 @@ def test_the_message_of_a_failed_machine_is_bubbled_up():
     ],
 )
 def test_references_valid_is_false_with_the_reason(seen, of, reason):
-    assert short(told(seen, of=of)["ReferencesValid"]) == ("False", reason)
+    assert short(reported(seen, of=of)["ReferencesValid"]) == ("False", reason)
 
 
 @pytest.mark.parametrize("edit", [{"schedule": {"enabled": False}}, {"killSwitch": True}], ids=["disabled", "killed"])
 def test_references_valid_tells_what_is_wrong_also_where_another_rule_decides(edit):
-    gone = told(running_world(cluster=None), of=intent(**edit))["ReferencesValid"]
+    gone = reported(running_world(cluster=None), of=intent(**edit))["ReferencesValid"]
     assert short(gone) == ("False", "ClusterNotFound")
-    assert gone.message == "Cluster prod does not exist in this namespace."
-    taken = told(world(machine=machine(of={"ours": False})), of=intent(**edit))["ReferencesValid"]
+    assert gone.message == "Cluster prod does not exist in namespace team; create it, or correct spec.clusterName."
+    taken = reported(world(machine=machine(of={"ours": False})), of=intent(**edit))["ReferencesValid"]
     assert short(taken) == ("False", "ForeignObject")
 
 
-def test_of_a_cluster_that_cannot_be_looked_at_nothing_bad_is_said():
-    assert short(told(world(contract=None, cluster=None))["ReferencesValid"])[0] == "True"
+def test_without_cluster_api_it_is_unknown_whether_references_are_valid():
+    without = reported(world(contract=None, cluster=None))
+    assert short(without["ReferencesValid"]) == ("Unknown", "CAPINotInstalled")
 
 
 def test_references_valid_is_true_otherwise():
-    assert short(told()["ReferencesValid"])[0] == "True"
+    assert short(reported()["ReferencesValid"])[0] == "True"
 
 
 def test_references_valid_is_not_judged_anew_while_paused():
     """What was wrong with a provider, say, is not known to be right because nothing was tried."""
-    bad = told(world(cluster=None))["ReferencesValid"]
+    bad = reported(world(cluster=None))["ReferencesValid"]
     mended = world(status=status(conditions=(bad,)))
-    assert short(told(mended)["ReferencesValid"])[0] == "True"
-    kept = told(mended.having(me=identity(paused=True)))["ReferencesValid"]
+    assert short(reported(mended)["ReferencesValid"])[0] == "True"
+    kept = reported(mended.having(me=identity(paused=True)))["ReferencesValid"]
     assert (short(kept), kept.message) == (("False", "ClusterNotFound"), bad.message)
 
 
 @pytest.mark.parametrize("reason", ["ProviderNotFound", "ProviderRejected"])
 def test_references_valid_is_false_when_a_provider_does_not_take_its_part(reason):
     create = decide(intent(), world(), MORNING).actions[0]
-    refused = told(world(), outcome=Outcome(trouble=Failure(create, reason, "no such kind")))["ReferencesValid"]
+    refused = reported(world(), outcome=Outcome(failure=Failure(create, reason, "no such kind")))["ReferencesValid"]
     assert (short(refused), refused.message) == (("False", reason), "no such kind")
 
 
 def test_references_valid_is_false_of_an_invalid_spec_though_it_is_disabled():
     disabled = legible(broken_spec(schedule={"enabled": False}))
-    assert short(told(world(), of=disabled)["ReferencesValid"]) == ("False", "InvalidSpec")
+    assert short(reported(world(), of=disabled)["ReferencesValid"]) == ("False", "InvalidSpec")
 
 
 @pytest.mark.parametrize(
@@ -196,8 +197,8 @@ def test_references_valid_is_false_of_an_invalid_spec_though_it_is_disabled():
 def test_a_machine_that_is_lost_while_everything_is_paused_is_not_ready_though_its_phase_stays(lost):
     before = running_status(phase=Phase.ACTIVE)
     fine, seen = (running_world(me=identity(paused=True), status=before, **parts) for parts in ({}, lost))
-    assert short(told(fine)["Ready"]) == ("True", "Paused")
-    assert short(told(seen)["Ready"]) == ("False", "Paused")
+    assert short(reported(fine)["Ready"]) == ("True", "Paused")
+    assert short(reported(seen)["Ready"]) == ("False", "Paused")
 
 
 # NodeTainted: the five reasons
@@ -214,62 +215,62 @@ def test_a_machine_that_is_lost_while_everything_is_paused_is_not_ready_though_i
     ],
 )
 def test_node_tainted(seen, expected):
-    assert short(told(seen, of=intent(**TAINTED))["NodeTainted"]) == expected
+    assert short(reported(seen, of=intent(**TAINTED))["NodeTainted"]) == expected
 
 
 def test_node_tainted_says_when_the_patch_failed():
     tainted = intent(**TAINTED)
-    condition = told(of=tainted, outcome=trouble(actions.ApplyTaints, of=tainted))["NodeTainted"]
+    condition = reported(of=tainted, outcome=trouble(actions.ApplyTaints, of=tainted))["NodeTainted"]
     assert (short(condition), condition.message) == (("False", "PatchFailed"), "the API server says no")
 
 
 def test_node_tainted_is_not_about_other_trouble():
     spoiled = running_world(machine=machine(of={"labels": {}}))
     failed = trouble(actions.Patch, spoiled, of=intent(**TAINTED))
-    assert "NodeTainted" not in told(spoiled, of=intent(**TAINTED), outcome=failed)
+    assert "NodeTainted" not in reported(spoiled, of=intent(**TAINTED), outcome=failed)
 
 
 def test_node_tainted_says_whether_the_node_was_ever_seen():
     gone, new = running_world(node=None), running_world(node=None, status=status())
-    first, second = (told(seen, of=intent(**TAINTED))["NodeTainted"].message for seen in (gone, new))
+    first, second = (reported(seen, of=intent(**TAINTED))["NodeTainted"].message for seen in (gone, new))
     assert first == "The Node of this machine cannot be seen at present."
     assert second == "The Node of this machine has not been seen yet."
 
 
 def test_without_a_machine_nothing_is_said_of_taints():
-    assert "NodeTainted" not in told(world(), EVENING, intent(**TAINTED))
+    assert "NodeTainted" not in reported(world(), EVENING, intent(**TAINTED))
 
 
 def test_a_taint_that_left_the_spec_and_that_somebody_changed_is_still_a_conflict():
     applied = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
     changed = node(taints=(taint(value="admin"),))
     seen = running_world(status=running_status(applied_node_taints=applied), node=changed)
-    assert short(told(seen)["NodeTainted"]) == ("False", "TaintOwnershipConflict")
+    assert short(reported(seen)["NodeTainted"]) == ("False", "TaintOwnershipConflict")
 
 
 def test_taints_that_could_not_be_written_yet_are_not_called_applied():
-    assert "NodeTainted" not in told(of=intent(**TAINTED), outcome=Outcome(interrupted=True))
+    assert "NodeTainted" not in reported(of=intent(**TAINTED), outcome=Outcome(interrupted=True))
 
 
 def test_a_conflict_names_the_taint_and_what_to_do():
     seen = running_world(node=node(taints=(taint(value="admin"),)))
-    message = told(seen, of=intent(**TAINTED))["NodeTainted"].message
+    message = reported(seen, of=intent(**TAINTED))["NodeTainted"].message
     assert "workload=admin:NoSchedule" in message
     assert "Remove it" in message
 
 
 @pytest.mark.parametrize("seen", [running_world(), world()])
 def test_without_declared_taints_nothing_is_said_of_them(seen):
-    assert "NodeTainted" not in told(seen)
+    assert "NodeTainted" not in reported(seen)
 
 
 def test_taints_taken_out_of_the_spec_are_forgotten_once_they_are_off_the_node():
     applied = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
     seen = running_world(status=running_status(applied_node_taints=applied), node=node(taints=(taint(),)))
-    assert "NodeTainted" not in told(seen)
+    assert "NodeTainted" not in reported(seen)
 
 
-# Outside the rule that keeps taints right: whether they are there is told, not remembered
+# Outside the rule that keeps taints right: whether they are there is reported, not remembered
 
 DISABLED = {"schedule": {"enabled": False}}
 OURS = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
@@ -288,7 +289,7 @@ def tainted_before(reason="Applied", status="True", **fields):
 def test_taints_that_are_on_the_node_are_still_called_applied_during_a_shutdown():
     there = cordoned_node(taints=(taint(),))
     seen = draining_world(pod(), status=tainted_before(shutdown_started_at=CLOSES), node=there)
-    kept = told(seen, CLOSES + MINUTE, intent(**TAINTED))["NodeTainted"]
+    kept = reported(seen, CLOSES + MINUTE, intent(**TAINTED))["NodeTainted"]
     assert (short(kept), kept.last_transition_time) == (("True", "Applied"), MORNING)
 
 
@@ -302,40 +303,40 @@ def test_taints_that_are_on_the_node_are_still_called_applied_during_a_shutdown(
 def test_taints_edited_while_the_schedule_is_disabled_are_not_called_applied(declared):
     edited = {"nodeTaints": [{"key": "workload", "value": value, "effect": "NoSchedule"} for value in declared]}
     seen = running_world(status=tainted_before(), node=node(taints=(taint(),)))
-    assert "NodeTainted" not in told(seen, of=intent(**edited, **DISABLED))
+    assert "NodeTainted" not in reported(seen, of=intent(**edited, **DISABLED))
 
 
 def test_taints_edited_during_a_shutdown_are_not_called_applied():
     there = cordoned_node(taints=(taint(),))
     seen = draining_world(pod(), status=tainted_before(shutdown_started_at=CLOSES), node=there)
     edited = intent(nodeTaints=[{"key": "workload", "value": "ml", "effect": "NoSchedule"}])
-    assert "NodeTainted" not in told(seen, CLOSES + MINUTE, edited)
+    assert "NodeTainted" not in reported(seen, CLOSES + MINUTE, edited)
 
 
 def test_taints_that_somebody_took_off_while_nobody_puts_them_back_are_not_called_applied():
-    assert "NodeTainted" not in told(running_world(status=tainted_before()), of=intent(**TAINTED, **DISABLED))
+    assert "NodeTainted" not in reported(running_world(status=tainted_before()), of=intent(**TAINTED, **DISABLED))
 
 
 def test_taints_of_a_spec_that_cannot_be_read_are_not_called_applied():
     seen = running_world(status=tainted_before(), node=node(taints=(taint(),)))
-    assert "NodeTainted" not in told(seen, of=legible(broken_spec(**TAINTED)))
+    assert "NodeTainted" not in reported(seen, of=legible(broken_spec(**TAINTED)))
 
 
 @pytest.mark.parametrize("reason", ["NoNodeYet", "NodeNotReady", "TaintOwnershipConflict"])
 def test_what_was_in_the_way_of_taints_is_not_told_of_a_disabled_schedule_once_it_is_gone(reason):
-    assert "NodeTainted" not in told(
+    assert "NodeTainted" not in reported(
         running_world(status=tainted_before(reason, "False")), of=intent(**TAINTED, **DISABLED)
     )
 
 
 def test_a_conflict_about_taints_is_told_of_a_disabled_schedule_too():
     seen = running_world(status=tainted_before(), node=node(taints=(taint(value="admin"),)))
-    assert short(told(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]) == ("False", "TaintOwnershipConflict")
+    assert short(reported(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]) == ("False", "TaintOwnershipConflict")
 
 
 def test_that_the_last_patch_of_taints_failed_stays_true_until_there_is_another():
     seen = running_world(status=tainted_before("PatchFailed", "False"))
-    kept = told(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]
+    kept = reported(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]
     assert (short(kept), kept.message) == (("False", "PatchFailed"), "As it was.")
 
 
@@ -343,8 +344,8 @@ def test_that_the_last_patch_of_taints_failed_stays_true_until_there_is_another(
 
 
 def test_paused_appears_only_while_paused():
-    assert short(told(running_world(me=identity(paused=True)))["Paused"]) == ("True", "Paused")
-    assert "Paused" not in told()
+    assert short(reported(running_world(me=identity(paused=True)))["Paused"]) == ("True", "Paused")
+    assert "Paused" not in reported()
 
 
 @pytest.mark.parametrize(
@@ -363,40 +364,40 @@ def test_paused_appears_only_while_paused():
     ],
 )
 def test_up_to_date(of, seen, expected):
-    assert short(told(seen, of=of)["UpToDate"]) == expected
+    assert short(reported(seen, of=of)["UpToDate"]) == expected
 
 
 def test_drift_names_the_field_and_who_changed_it():
     seen = running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),))
-    assert "spec.address (by kubectl-edit)" in told(seen)["UpToDate"].message
+    assert "spec.address (by kubectl-edit)" in reported(seen)["UpToDate"].message
 
 
 def test_where_it_cannot_be_told_who_changed_an_object_the_condition_stays():
-    assert "UpToDate" not in told(running_world(spec_changes=None))
-    known = told(running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),)))["UpToDate"]
+    assert "UpToDate" not in reported(running_world(spec_changes=None))
+    known = reported(running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),)))["UpToDate"]
     unknown = running_world(spec_changes=None, status=running_status(conditions=(known,)))
-    assert short(told(unknown)["UpToDate"]) == ("False", "ProviderSpecChanged")
+    assert short(reported(unknown)["UpToDate"]) == ("False", "ProviderSpecChanged")
 
 
 @pytest.mark.parametrize("seen", [world(), running_world(machine=machine(of={"leaving": True}))])
 def test_up_to_date_is_about_a_machine_that_stays(seen):
-    assert "UpToDate" not in told(seen)
+    assert "UpToDate" not in reported(seen)
 
 
 def test_capi_available_is_false_without_capi():
-    assert short(told(world(contract=None))["CAPIAvailable"]) == ("False", "CAPINotInstalled")
+    assert short(reported(world(contract=None))["CAPIAvailable"]) == ("False", "CAPINotInstalled")
 
 
 def test_workload_cluster_reachable_once_it_is_needed():
-    assert short(told()["WorkloadClusterReachable"]) == ("True", "Connected")
-    down = told(running_world(workload=DISCONNECTED, node=None))["WorkloadClusterReachable"]
-    assert (short(down), down.message) == (("False", "Unreachable"), "connection refused")
-    assert "WorkloadClusterReachable" not in told(world())
+    assert short(reported()["WorkloadClusterReachable"]) == ("True", "Reachable")
+    down = reported(running_world(workload=DISCONNECTED, node=None))["WorkloadClusterReachable"]
+    assert (short(down), down.message) == (("False", "NoAnswer"), "connection refused")
+    assert "WorkloadClusterReachable" not in reported(world())
 
 
 @pytest.mark.parametrize(("namespace", "named"), [("team", True), ("secret", False)])
 def test_host_conflict_names_the_other_only_in_our_own_namespace(namespace, named):
-    condition = told(world(host_conflict=HostConflict(namespace, "Rack-B")))["HostConflict"]
+    condition = reported(world(host_conflict=HostConflict(namespace, "Rack-B")))["HostConflict"]
     assert short(condition) == ("True", "HostConflict")
     assert ("ScheduledMachine Rack-B" in condition.message) is named
     assert "secret" not in condition.message
@@ -406,23 +407,23 @@ def test_host_conflict_names_the_other_only_in_our_own_namespace(namespace, name
 
 
 def test_last_transition_time_moves_only_when_the_status_flips():
-    first = told(running_world())
+    first = reported(running_world())
     known = running_status(conditions=tuple(first.values()))
-    later = told(running_world(status=known, node=node(ready=False)), MORNING + MINUTE)
+    later = reported(running_world(status=known, node=node(ready=False)), MORNING + MINUTE)
     assert later["Ready"].last_transition_time == MORNING + MINUTE
     assert later["Scheduled"].last_transition_time == MORNING
     other_reason = running_world(status=running_status(conditions=tuple(later.values())), node=None)
-    assert told(other_reason, MORNING + 2 * MINUTE)["Ready"].last_transition_time == MORNING + MINUTE
+    assert reported(other_reason, MORNING + 2 * MINUTE)["Ready"].last_transition_time == MORNING + MINUTE
 
 
 def test_every_condition_carries_the_generation_and_a_message():
-    all_told = told(running_world(me=identity(generation=7)), of=intent(**TAINTED)).values()
-    assert {condition.observed_generation for condition in all_told} == {7}
-    assert all(condition.message for condition in all_told)
+    every_condition = reported(running_world(me=identity(generation=7)), of=intent(**TAINTED)).values()
+    assert {condition.observed_generation for condition in every_condition} == {7}
+    assert all(condition.message for condition in every_condition)
 
 
 def test_there_is_one_condition_of_a_type():
-    assert len(told()) == len(conditions(situation(), decide(intent(), running_world(), MORNING), Outcome()))
+    assert len(reported()) == len(conditions(situation(), decide(intent(), running_world(), MORNING), Outcome()))
 
 
 # A Machine that cannot be seen
@@ -431,7 +432,7 @@ def test_there_is_one_condition_of_a_type():
 def test_nothing_is_claimed_of_a_machine_that_cannot_be_seen():
     applied = AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE)
     seen = world(contract=None, cluster=None, status=running_status(applied_node_taints=(applied,)))
-    conditions = told(seen, of=intent(**TAINTED))
+    conditions = reported(seen, of=intent(**TAINTED))
     assert short(conditions["MachineReady"]) == ("Unknown", "CAPINotInstalled")
     assert short(conditions["NodeTainted"]) == ("Unknown", "NoNodeYet")
 
@@ -442,7 +443,7 @@ THIRD = CLOSES + 100 * SECOND
 
 
 def drained(seen, now) -> tuple[str, str] | None:
-    found = told(seen, now).get("Drained")
+    found = reported(seen, now).get("Drained")
     return short(found) if found else None
 
 
@@ -456,7 +457,7 @@ def test_how_far_a_drain_is_stands_in_a_condition_of_its_own():
 
 
 def test_what_was_told_of_a_drain_stays_while_its_node_cannot_be_seen_and_while_the_machine_goes():
-    known = told(draining_world(pod()), THIRD)["Drained"]
+    known = reported(draining_world(pod()), THIRD)["Drained"]
     before = running_status(shutdown_started_at=CLOSES, conditions=(known,))
     unseen = running_world(status=before, workload=DISCONNECTED, node=None)
     assert drained(unseen, THIRD + MINUTE) == ("False", "DrainBlocked")
@@ -465,6 +466,6 @@ def test_what_was_told_of_a_drain_stays_while_its_node_cannot_be_seen_and_while_
 
 
 def test_a_blocked_drain_names_its_pods_and_when_waiting_ends():
-    message = told(draining_world(pod(labels={DRAIN_LABEL: "wait-completed"})), THIRD)["Drained"].message
+    message = reported(draining_world(pod(labels={DRAIN_LABEL: "wait-completed"})), THIRD)["Drained"].message
     assert "waiting for completion: apps/web" in message
-    assert "The Machine is deleted at 18:05:00 UTC all the same." in message
+    assert "The Machine is deleted at 18:05:00 UTC anyway." in message

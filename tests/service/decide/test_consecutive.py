@@ -116,7 +116,7 @@ BASES = (
 def expected_phase(sim: Simulation, before: Phase | None) -> Phase:
     """The table, read once more by somebody else."""
     world, intent = sim.world(), sim.intent
-    present = bool(world.children) or world.machine_unseen
+    present = bool(world.children) or world.machine_unknown
     housed = world.contract is None or (world.cluster is not None and not world.cluster.deleting)
     for applies, phase in (
         (world.paused, before or Phase.PENDING),
@@ -195,7 +195,7 @@ def _lasting(sim: Simulation) -> tuple[object, ...]:
     return sim.node.taints, sim.node.unschedulable, sim.node.annotations, tuple(sim.pods)
 
 
-# Some chains of more than two, told in full
+# Some chains of more than two, in full
 
 
 def test_a_machine_that_somebody_deletes_inside_the_window_comes_back():
@@ -270,7 +270,7 @@ def test_a_replacement_that_stumbles_is_made_as_soon_as_it_can_be_and_counted_on
     sim.finish_deletion()
     sim.settle()
     assert (sim.status.phase, sim.status.remediation.count) == (Phase.ACTIVE, 1)
-    assert sim.told().count("Remediated") == 1
+    assert sim.event_reasons().count("Remediated") == 1
 
 
 def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_agent_away():
@@ -281,7 +281,7 @@ def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_age
     last = sim.step()
     assert (sim.node.unschedulable, sim.agent_config) == (False, ("idea",))
     assert condition(last.status, "NodeTainted").reason == "PatchFailed"
-    assert last.outcome.trouble is not None, "so that it is tried again, ever more rarely"
+    assert last.outcome.failure is not None, "so that it is tried again, ever more rarely"
 
 
 def test_a_cancelled_shutdown_leaves_the_whole_grace_to_the_next():

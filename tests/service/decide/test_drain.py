@@ -117,7 +117,7 @@ def test_a_finished_pod_does_not_hold_back_those_of_a_higher_order():
     assert drain([pod(finished=True), late], ordered(late=3)).to_evict == (late,)
 
 
-# What cannot be told
+# What is not known
 
 
 def test_nothing_is_evicted_by_rules_that_cannot_be_read():
@@ -145,7 +145,7 @@ def test_a_refused_eviction_is_asked_for_again_when_its_pause_is_over():
     due = pod("due", refusal=Refusal("a budget", timedelta(0)))
     state = drain([waiting, due])
     assert (state.to_evict, state.refused, state.remaining) == ((due,), (waiting,), 2)
-    assert state.ask_again_in == 7 * SECOND
+    assert state.retry_after == 7 * SECOND
 
 
 # A Node whose kubelet does not report

@@ -124,7 +124,7 @@ def test_drift_is_what_neither_we_nor_the_provider_wrote(ours, others, manager):
 
 
 @pytest.mark.parametrize("entries", [[], [managed("velero", PORT)], [managed("kubectl-edit", PORT)]])
-def test_without_a_record_of_our_creation_nothing_can_be_told(entries):
+def test_without_a_record_of_our_creation_the_author_is_unknown(entries):
     assert changes({"port": 22}, {"port": 23}, *entries) == ()
 
 

@@ -1,4 +1,4 @@
-"""Each happening is told once, however often it is looked at."""
+"""Each happening is emitted once, however often it is looked at."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from crds.status import MachinePhase, Phase, Remediation
 from service.decide import plan as actions
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan
@@ -42,7 +42,7 @@ TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSch
 PLAN = Plan(Phase.ACTIVE, "MachineRunning", "It runs.")
 
 
-def told_by(sim: Simulation, happening) -> list[str]:
+def events_after(sim: Simulation, happening) -> list[str]:
     """The events that a happening brings about, until all is quiet; quiet means quiet."""
     before = len(sim.events)
     happening(sim)
@@ -60,20 +60,20 @@ def at(moment):
 
 def test_a_whole_day_is_told_in_order_and_each_happening_once():
     sim = Simulation(now=OPENS - MINUTE, pods=[pod()])
-    assert told_by(sim, lambda _: None) == []
-    assert told_by(sim, at(OPENS)) == ["ScheduleActivated", "MachineCreated"]
-    assert told_by(sim, Simulation.provision) == ["MachineReady"]
-    assert told_by(sim, at(CLOSES)) == ["ScheduleDeactivated", "ShutdownStarted"]
-    assert told_by(sim, Simulation.let_pods_go) == ["NodeDrained", "MachineDeleted"]
-    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"]
-    assert told_by(sim, at(TOMORROW)) == ["ScheduleActivated", "MachineCreated"]
+    assert events_after(sim, lambda _: None) == []
+    assert events_after(sim, at(OPENS)) == ["ScheduleActivated", "MachineCreated"]
+    assert events_after(sim, Simulation.provision) == ["MachineReady"]
+    assert events_after(sim, at(CLOSES)) == ["ScheduleDeactivated", "ShutdownStarted"]
+    assert events_after(sim, Simulation.let_pods_go) == ["NodeDrained", "MachineDeleted"]
+    assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved"]
+    assert events_after(sim, at(TOMORROW)) == ["ScheduleActivated", "MachineCreated"]
 
 
 def test_a_drain_that_timed_out_is_a_warning_once():
     sim = running(pods=[pod()])
     sim.guarded = {"web"}
-    assert told_by(sim, at(CLOSES)) == ["ScheduleDeactivated", "ShutdownStarted"]
-    assert told_by(sim, at(CLOSES + GRACE)) == ["DrainTimedOut", "MachineDeleted"]
+    assert events_after(sim, at(CLOSES)) == ["ScheduleDeactivated", "ShutdownStarted"]
+    assert events_after(sim, at(CLOSES + GRACE)) == ["DrainTimedOut", "MachineDeleted"]
     assert [event.warning for event in sim.events[-2:]] == [True, False]
 
 
@@ -82,7 +82,7 @@ def test_a_drain_that_timed_out_is_told_whatever_began_it():
     sim.guarded = {"web"}
     sim.cluster = cluster(deleting=True)
     sim.settle()
-    assert told_by(sim, lambda sim: sim.after(GRACE)) == ["DrainTimedOut", "MachineDeleted"]
+    assert events_after(sim, lambda sim: sim.after(GRACE)) == ["DrainTimedOut", "MachineDeleted"]
 
 
 def shutting_down() -> Simulation:
@@ -93,19 +93,19 @@ def shutting_down() -> Simulation:
 
 
 def test_a_cancelled_shutdown():
-    edited = told_by(shutting_down(), lambda sim: sim.edit(schedule={"hoursOfDay": ["9-20"]}))
+    edited = events_after(shutting_down(), lambda sim: sim.edit(schedule={"hoursOfDay": ["9-20"]}))
     assert edited == ["ScheduleActivated", "ShutdownCancelled", "MachineReady"]
 
 
 def test_a_shutdown_abandoned_by_disabling():
-    told = told_by(shutting_down(), lambda sim: sim.edit(schedule={"enabled": False}))
-    assert told == ["ShutdownCancelled", "ScheduleDisabled"]
+    emitted = events_after(shutting_down(), lambda sim: sim.edit(schedule={"enabled": False}))
+    assert emitted == ["ShutdownCancelled", "ScheduleDisabled"]
 
 
 def test_a_shutdown_interrupted_by_a_pause_is_not_cancelled():
     sim = shutting_down()
-    assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
-    assert told_by(sim, lambda sim: setattr(sim, "paused", False)) == ["ShutdownStarted"]
+    assert events_after(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
+    assert events_after(sim, lambda sim: setattr(sim, "paused", False)) == ["ShutdownStarted"]
 
 
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.SHUTTING_DOWN])
@@ -115,7 +115,7 @@ def test_a_pause_while_the_machine_is_being_deleted_cancels_nothing(phase):
     plan = decide(intent(), seen, TOMORROW)
     after = report(situation(TOMORROW, seen=seen), plan, Outcome())
     assert after.machine_phase is MachinePhase.DELETING
-    assert "ShutdownCancelled" not in [notice.reason for notice in notices(seen.status, after, plan, Outcome())]
+    assert "ShutdownCancelled" not in [notice.reason for notice in new_events(seen.status, after, plan, Outcome())]
 
 
 @pytest.mark.parametrize("why", ["killed", "asked back", "unhealthy"])
@@ -126,7 +126,7 @@ def test_a_removal_at_once_that_is_held_up_by_a_pause_is_not_cancelled(why):
     sim.step()
     sim.step()
     assert sim.status.shutdown_started_at is not None
-    assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
+    assert events_after(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
 
 
 def test_a_pause_while_only_leftovers_of_the_machine_are_waited_for_cancels_nothing():
@@ -139,31 +139,31 @@ def test_a_pause_while_only_leftovers_of_the_machine_are_waited_for_cancels_noth
     sim.now = TOMORROW
     sim.settle()
     assert (sim.status.phase, sim.status.machine_phase) == (Phase.PENDING, None)
-    assert told_by(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
+    assert events_after(sim, lambda sim: setattr(sim, "paused", True)) == ["Paused"]
 
 
 def test_disable_and_enable():
     sim = running()
-    assert told_by(sim, lambda sim: sim.edit(schedule={"enabled": False})) == ["ScheduleDisabled"]
-    assert told_by(sim, at(CLOSES)) == []
-    assert told_by(sim, at(TOMORROW)) == []
-    assert told_by(sim, lambda sim: sim.edit(schedule={"enabled": True})) == ["ScheduleResumed", "MachineReady"]
+    assert events_after(sim, lambda sim: sim.edit(schedule={"enabled": False})) == ["ScheduleDisabled"]
+    assert events_after(sim, at(CLOSES)) == []
+    assert events_after(sim, at(TOMORROW)) == []
+    assert events_after(sim, lambda sim: sim.edit(schedule={"enabled": True})) == ["ScheduleResumed", "MachineReady"]
 
 
 def test_kill_switch_and_return():
     sim = running()
-    killed = told_by(sim, lambda sim: sim.edit(killSwitch=True))
+    killed = events_after(sim, lambda sim: sim.edit(killSwitch=True))
     assert killed == ["MachineDeleted", "KillSwitch"]
     assert sim.events[-1].warning
-    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"]
-    assert told_by(sim, lambda sim: sim.edit(killSwitch=False)) == ["MachineCreated", "ScheduleResumed"]
+    assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved"]
+    assert events_after(sim, lambda sim: sim.edit(killSwitch=False)) == ["MachineCreated", "ScheduleResumed"]
 
 
 def test_a_killed_machine_whose_schedule_was_disabled_is_not_resumed():
     sim = running()
     sim.edit(schedule={"enabled": False})
     sim.settle()
-    assert "ScheduleResumed" not in told_by(sim, lambda sim: sim.edit(killSwitch=True))
+    assert "ScheduleResumed" not in events_after(sim, lambda sim: sim.edit(killSwitch=True))
 
 
 @pytest.mark.parametrize("switch", [{"schedule": {"enabled": False}}, {"killSwitch": True}])
@@ -171,24 +171,24 @@ def test_what_is_deleted_while_a_switch_is_off_is_not_resumed(switch):
     sim = running()
     sim.edit(**switch)
     sim.settle()
-    assert "ScheduleResumed" not in told_by(sim, Simulation.delete)
+    assert "ScheduleResumed" not in events_after(sim, Simulation.delete)
 
 
 def test_a_machine_that_somebody_deleted_comes_back():
     sim = running()
-    assert told_by(sim, lambda sim: sim.ask_deletion_of(Role.MACHINE)) == []
-    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
+    assert events_after(sim, lambda sim: sim.ask_deletion_of(Role.MACHINE)) == []
+    assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
 
 
 def test_a_missing_object_that_is_made_again():
     sim = running()
-    assert told_by(sim, lambda sim: sim.objects.pop(Role.BOOTSTRAP)) == ["ObjectCreated"]
+    assert events_after(sim, lambda sim: sim.objects.pop(Role.BOOTSTRAP)) == ["ObjectCreated"]
 
 
 def test_drift_that_was_repaired():
     sim = running()
     meddle = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}}
-    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], meddle)) == ["DriftRepaired"]
+    assert events_after(sim, lambda sim: merge(sim.objects[Role.MACHINE], meddle)) == ["DriftRepaired"]
     assert "labels" in sim.events[-1].message
 
 
@@ -196,7 +196,7 @@ def test_drift_that_was_repaired():
 def test_timeouts_that_were_put_right_are_told_in_both_contracts(contract):
     sim = running(contract=contract)
     forever = {"nodeDrainTimeout": "0s", "deletion": {"nodeDrainTimeoutSeconds": 0}}
-    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], {"spec": forever})) == ["DriftRepaired"]
+    assert events_after(sim, lambda sim: merge(sim.objects[Role.MACHINE], {"spec": forever})) == ["DriftRepaired"]
 
 
 @pytest.mark.parametrize("contract", list(Contract))
@@ -204,22 +204,22 @@ def test_timeouts_that_are_set_for_a_deletion_are_no_drift(contract):
     sim = running(contract=contract)
     sim.now = CLOSES
     sim.settle()
-    assert "DriftRepaired" not in sim.told()
+    assert "DriftRepaired" not in sim.event_reasons()
 
 
 def test_taints_and_conflicts():
     sim = running()
-    assert told_by(sim, lambda sim: sim.edit(**TAINTED)) == ["NodeTaintsApplied"]
-    assert told_by(sim, lambda sim: sim.change_node(taints=())) == ["NodeTaintsApplied"]
+    assert events_after(sim, lambda sim: sim.edit(**TAINTED)) == ["NodeTaintsApplied"]
+    assert events_after(sim, lambda sim: sim.change_node(taints=())) == ["NodeTaintsApplied"]
     changed = (taint(value="admin"),)
-    assert told_by(sim, lambda sim: sim.change_node(taints=changed)) == ["TaintOwnershipConflict"]
+    assert events_after(sim, lambda sim: sim.change_node(taints=changed)) == ["TaintOwnershipConflict"]
     assert sim.events[-1].warning
 
 
 def test_taints_that_cannot_be_written_are_told_by_one_warning():
     sim = running()
     sim.fails = actions.ApplyTaints
-    assert told_by(sim, lambda sim: sim.edit(**TAINTED)) == ["PatchFailed"]
+    assert events_after(sim, lambda sim: sim.edit(**TAINTED)) == ["PatchFailed"]
 
 
 def test_a_failed_machine():
@@ -227,41 +227,41 @@ def test_a_failed_machine():
     sim = Simulation()
     sim.settle()
     fail = {"status": {"deprecated": {"v1beta1": failed}}}
-    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], fail)) == ["CreateError"]
+    assert events_after(sim, lambda sim: merge(sim.objects[Role.MACHINE], fail)) == ["CreateError"]
     assert (sim.events[-1].message, sim.events[-1].warning) == ("no quota", True)
 
 
 def test_a_contradiction_is_a_warning():
     sim = running()
     moved = {"spec": {"providerID": "remote://another"}}
-    assert told_by(sim, lambda sim: merge(sim.objects[Role.MACHINE], moved)) == ["ProviderIDChanged"]
+    assert events_after(sim, lambda sim: merge(sim.objects[Role.MACHINE], moved)) == ["ProviderIDChanged"]
     assert sim.events[-1].warning
 
 
 def test_an_emergency_reclaim():
     sim = running()
-    assert told_by(sim, HAPPENINGS["the owner is back"]) == [
+    assert events_after(sim, HAPPENINGS["the owner is back"]) == [
         "EmergencyReclaim",
         "MachineDeleted",
         "EmergencyReclaimDisabledSchedule",
     ]
     warned = [event.reason for event in sim.events if event.warning]
     assert warned == ["EmergencyReclaim", "EmergencyReclaimDisabledSchedule"]
-    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved"], "that it is disabled was told"
+    assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved"], "that it is disabled was emitted"
 
 
 def test_a_remediation():
     sim = running()
-    assert told_by(sim, HAPPENINGS["health check"]) == ["Remediated", "MachineDeleted"]
-    assert told_by(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
+    assert events_after(sim, HAPPENINGS["health check"]) == ["Remediated", "MachineDeleted"]
+    assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
 
 
 def test_a_health_check_that_succeeds_again():
     sim = running()
     sim.status = sim.status.model_copy(update={"remediation": Remediation(count=1, at=sim.now, machine_uid="another")})
-    assert told_by(sim, HAPPENINGS["health check"]) == ["RemediationPaused"]
-    assert told_by(sim, HAPPENINGS["health check succeeds"]) == ["RemediationCancelled", "MachineReady"]
-    assert told_by(sim, HAPPENINGS["a quarter of an hour"]) == []
+    assert events_after(sim, HAPPENINGS["health check"]) == ["RemediationPaused"]
+    assert events_after(sim, HAPPENINGS["health check succeeds"]) == ["RemediationCancelled", "MachineReady"]
+    assert events_after(sim, HAPPENINGS["a quarter of an hour"]) == []
 
 
 @pytest.mark.parametrize(
@@ -286,13 +286,13 @@ def test_what_a_human_must_mend_is_told_by_exactly_one_warning(happening, reason
 
 
 def test_a_workload_cluster_that_cannot_be_reached_is_told_once():
-    assert told_by(running(), lambda sim: setattr(sim, "reachable", False)) == ["Unreachable"]
+    assert events_after(running(), lambda sim: setattr(sim, "reachable", False)) == ["NoAnswer"]
 
 
 def test_a_deletion_that_waits_for_a_pause_is_a_warning():
     sim = running(paused=False)
     sim.paused = True
-    assert told_by(sim, Simulation.delete) == ["Paused", "DeletionPaused"]
+    assert events_after(sim, Simulation.delete) == ["Paused", "DeletionPaused"]
     assert sim.events[-1].warning
 
 
@@ -308,12 +308,12 @@ def test_a_finalizer_that_was_released_with_children_left_is_a_warning():
 
 def test_why_a_machine_was_deleted_is_said_without_a_double_stop():
     delete = actions.Delete(Role.MACHINE, "desk-machine", "uid", "the window closed")
-    (notice,) = notices(running_status(), running_status(), PLAN, Outcome(done=(delete,)))
-    assert notice.message == "Asked for the deletion of Machine desk-machine: the window closed."
+    (notice,) = new_events(running_status(), running_status(), PLAN, Outcome(done=(delete,)))
+    assert notice.message == "Deleting Machine desk-machine: the window closed."
 
 
-def test_nothing_changed_nothing_told():
-    assert notices(status(), status(), PLAN, Outcome()) == []
+def test_nothing_changed_no_event():
+    assert new_events(status(), status(), PLAN, Outcome()) == []
 
 
 def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_cannot_be_stored():
@@ -321,12 +321,12 @@ def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_can
     for seen, of in ((world(cluster=None), intent()), (world(), legible(broken_spec()))):
         plan = decide(of, seen, MORNING)
         assert plan.problem
-        assert notices(before, before, plan, Outcome()) == []
+        assert new_events(before, before, plan, Outcome()) == []
 
 
 def test_a_spec_that_was_invalid_from_the_start_is_told_once():
     sim = Simulation(spec=raw_spec(priority="high"), now=MORNING)
-    assert told_by(sim, lambda _: None) == ["ScheduleActivated", "InvalidSpec"]
+    assert events_after(sim, lambda _: None) == ["ScheduleActivated", "InvalidSpec"]
 
 
 # Blocked drains
@@ -337,8 +337,8 @@ def pass_over(seen, now):
     s = situation(now, seen=seen)
     plan = decide(s.intent, s.world, now)
     after = report(s, plan, Outcome(done=plan.actions))
-    told = notices(seen.status, after, plan, Outcome(done=plan.actions))
-    return after, [notice.reason for notice in told if notice.warning]
+    emitted = new_events(seen.status, after, plan, Outcome(done=plan.actions))
+    return after, [notice.reason for notice in emitted if notice.warning]
 
 
 def test_a_blocked_drain_warns_once_also_if_its_node_is_out_of_sight_for_a_while():

@@ -34,11 +34,11 @@ def rest(sim: Simulation) -> None:
     sim.settle()
     if sim.gone:
         return
-    before, told = sim.status, len(sim.events)
+    before, emitted = sim.status, len(sim.events)
     last = sim.step()
     assert last.status == before
     assert all(isinstance(one, actions.Evict) for one in last.done), "asks at most for refused evictions again"
-    assert len(sim.events) == told
+    assert len(sim.events) == emitted
 
 
 def play(sim: Simulation, story: list[tuple[str, int | None]]) -> None:

@@ -9,7 +9,7 @@ from crds.status import Phase
 from service.decide import plan as actions
 from service.decide.lifecycle import RULES, decide
 from service.decide.plan import Plan
-from service.decide.removal import ASK_AGAIN
+from service.decide.removal import RETRY_PAUSE
 from service.decide.world import Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -52,7 +52,7 @@ def deleted(plan: Plan) -> list[Role]:
 
 
 def test_the_rules_are_in_the_order_of_the_table():
-    assert [rule.__name__ for rule in RULES] == [
+    assert [rule.name for rule in RULES] == [
         "paused",
         "being_deleted",
         "kill_switch",
@@ -60,7 +60,7 @@ def test_the_rules_are_in_the_order_of_the_table():
         "disabled",
         "cluster_missing",
         "unreadable_schedule",
-        "out_of_sight",
+        "unreadable_objects",
         "inside_window",
         "outside_window",
     ]
@@ -79,7 +79,7 @@ AT_REST = [
 @pytest.mark.parametrize(("of", "seen", "now", "boundary"), AT_REST)
 def test_at_rest_nothing_is_looked_at_before_the_next_boundary(of, seen, now, boundary):
     plan = decide(of, seen, now)
-    assert (plan.requeue_at, plan.requeue_after, plan.backoff_needed) == (boundary, None, False)
+    assert (plan.requeue_at, plan.requeue_after, plan.backoff) == (boundary, None, False)
 
 
 # 0: paused
@@ -170,7 +170,7 @@ def test_being_deleted_gives_up_10_min_after_the_grace_with_a_warning():
 def test_giving_up_on_a_deletion_is_tried_again_at_once_if_the_finalizer_could_not_be_released():
     stuck = leaving_world(since=MORNING, me=deleting())
     over = decide(intent(), stuck, MORNING + GRACE + 10 * MINUTE)
-    assert over.shutdown == MORNING, "else all of the waiting would begin anew"
+    assert over.shutdown == MORNING, "else the wait would start again"
 
 
 def test_being_deleted_long_after_a_shutdown_began_gets_its_own_10_min():
@@ -237,7 +237,7 @@ def test_kill_switch_is_terminating_until_all_children_are_gone():
 def test_kill_switch_does_not_claim_to_have_removed_a_machine_that_cannot_be_seen():
     plan = decide(intent(killSwitch=True), world(contract=None, cluster=None, status=running_status()), MORNING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.TERMINATED, "Terminating", ())
-    assert "nobody can tell whether the Machine is gone" in plan.message
+    assert "cannot tell whether the Machine is gone" in plan.message
 
 
 def test_kill_switch_is_read_from_an_invalid_spec_too():
@@ -269,7 +269,7 @@ def test_disabled_finishes_a_deletion_that_was_already_asked_for():
     disabled = intent(**ENABLED_FALSE)
     leaving = decide(disabled, leaving_world(), CLOSES + MINUTE)
     assert (leaving.phase, leaving.reason, leaving.shutdown) == (Phase.DISABLED, "Disabled", CLOSES)
-    assert leaving.message.startswith("The schedule is disabled; ")
+    assert leaving.message.startswith("The schedule is disabled. ")
     assert leaving.message.endswith("Machine desk-machine is being deleted; Cluster API waits for its provider.")
     left = world(status=running_status(shutdown_started_at=CLOSES), infrastructure=child(Role.INFRASTRUCTURE))
     assert deleted(decide(disabled, left, CLOSES + MINUTE)) == [Role.INFRASTRUCTURE]
@@ -281,11 +281,19 @@ def test_disabled_leaves_a_deletion_that_was_asked_for_the_rest_of_its_grace():
     assert kinds(over) == ["Patch"]
 
 
+def test_disabled_says_that_the_machine_keeps_running_and_how_to_remove_it():
+    plan = decide(intent(**ENABLED_FALSE), running_world(), MORNING)
+    assert plan.message == (
+        "The schedule is disabled, and Machine desk-machine keeps running. Set spec.schedule.enabled to true "
+        "to resume, or spec.killSwitch to true to remove it."
+    )
+
+
 def test_disabled_forgets_a_shutdown_when_all_is_gone():
     gone = world(status=running_status(shutdown_started_at=CLOSES))
     plan = decide(intent(**ENABLED_FALSE), gone, CLOSES + MINUTE)
     assert (plan.phase, plan.actions, plan.shutdown) == (Phase.DISABLED, (), None)
-    assert plan.message == "The schedule is disabled; set spec.schedule.enabled to true to resume."
+    assert plan.message == "The schedule is disabled. Set spec.schedule.enabled to true to resume."
 
 
 def test_disabled_wakes_at_the_boundary_so_that_in_schedule_stays_true():
@@ -405,8 +413,8 @@ def test_an_invalid_spec_with_a_schedule_that_parses_goes_on_removing_by_it():
 def test_with_a_schedule_that_does_not_parse_what_runs_stays_with_a_warning(now):
     plan = decide(legible(unreadable_spec()), running_world(), now)
     assert (plan.phase, plan.actions, plan.problem) == (Phase.ERROR, (), True)
-    assert "What runs stays" in plan.message
-    assert "What runs stays" not in decide(legible(unreadable_spec()), world(), now).message
+    assert "keeps running" in plan.message
+    assert "keeps running" not in decide(legible(unreadable_spec()), world(), now).message
 
 
 @pytest.mark.parametrize("spec", [broken_spec(schedule={"hoursOfDay": ["0-23"]}), unreadable_spec()])
@@ -455,7 +463,7 @@ def test_a_cancelled_shutdown_uncordons_although_the_pods_could_not_be_listed(ed
 @pytest.mark.parametrize("seen", [cordoned_node(), None], ids=["Node seen", "no Node seen"])
 def test_pods_that_could_not_be_listed_bring_another_look_soon_whatever_the_rule(edited, now, phase, seen):
     plan = decide(edited, draining_world(workload=UNLISTED, node=seen, pods=None), now)
-    assert (plan.phase, plan.requeue_after) == (phase, ASK_AGAIN)
+    assert (plan.phase, plan.requeue_after) == (phase, RETRY_PAUSE)
 
 
 def test_taints_are_kept_although_the_pods_could_not_be_listed():

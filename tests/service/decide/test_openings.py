@@ -6,7 +6,7 @@ import pytest
 
 from crds import names
 from crds.status import Phase
-from service.decide.openings import made_for
+from service.decide.openings import latest_window
 from service.decide.situation import Situation
 from service.decide.world import Role
 from tests.service.decide import builders
@@ -43,25 +43,25 @@ def test_all_three_objects_say_for_which_window_they_were_made():
 def test_a_machine_that_comes_late_says_when_its_window_opened():
     sim = Simulation(now=OPENS + 17 * MINUTE)
     sim.settle()
-    assert made_for(sim.world()) == OPENS
+    assert latest_window(sim.world()) == OPENS
 
 
 def test_a_window_that_has_always_been_open_leaves_no_note():
     sim = Simulation(spec=builders.raw_spec(schedule={"daysOfWeek": ["mon-sun"], "hoursOfDay": []}))
     sim.settle()
     assert len(sim.objects) == 3
-    assert made_for(sim.world()) is None
+    assert latest_window(sim.world()) is None
 
 
 @pytest.mark.parametrize("behind", [SECOND, 10 * SECOND, 5 * MINUTE - SECOND])
 def test_a_successor_that_is_a_little_behind_leaves_it_alone(behind):
     sim = just_made()
-    made, told = dict(sim.objects), sim.told()
+    made, emitted = dict(sim.objects), sim.event_reasons()
     sim.now = OPENS - behind
     last = sim.settle()
     assert (last.plan.phase, last.plan.actions, sim.objects) == (Phase.ACTIVE, (), made)
     assert sim.status.in_schedule
-    assert sim.told() == told
+    assert sim.event_reasons() == emitted
 
 
 def test_the_status_of_the_first_replica_need_not_have_been_stored():
@@ -104,11 +104,11 @@ def test_a_shutdown_that_began_since_counts_more_than_the_opening():
 @pytest.mark.parametrize("note", ["", "soon", "2026-03-02T09:00:00", "9" * 300])
 def test_a_note_that_says_nothing_is_ignored(note):
     annotations = {names.ANNOTATION_WINDOW_OPENS: note}
-    assert made_for(running_world(machine=machine(of={"annotations": annotations}))) is None
+    assert latest_window(running_world(machine=machine(of={"annotations": annotations}))) is None
 
 
 def test_notes_of_objects_that_are_not_ours_do_not_count():
-    assert made_for(world(machine=machine(of={**NOTED, "ours": False}))) is None
+    assert latest_window(world(machine=machine(of={**NOTED, "ours": False}))) is None
 
 
 def test_the_close_of_its_window_removes_it_as_ever():

@@ -66,10 +66,10 @@ UNSEEN = ({"workload": None, "node": None}, {"workload": DISCONNECTED, "node": N
 
 @pytest.mark.parametrize("unseen", UNSEEN)
 @pytest.mark.parametrize(
-    ("told", "phase"), [(MachinePhase.RUNNING, MachinePhase.RUNNING), (MachinePhase.FAILED, MachinePhase.FAILED)]
+    ("reported", "phase"), [(MachinePhase.RUNNING, MachinePhase.RUNNING), (MachinePhase.FAILED, MachinePhase.FAILED)]
 )
-def test_while_the_node_cannot_be_looked_at_a_sticky_failure_is_what_the_status_says(unseen, told, phase):
-    seen = running_world(machine=machine(failure=FAILURE), status=running_status(machine_phase=told), **unseen)
+def test_while_the_node_cannot_be_looked_at_a_sticky_failure_is_what_the_status_says(unseen, reported, phase):
+    seen = running_world(machine=machine(failure=FAILURE), status=running_status(machine_phase=reported), **unseen)
     assert machine_phase(seen) is phase
     assert not failure_is_certain(seen)
 
@@ -108,12 +108,12 @@ def test_provider_id_and_node_never_change_or_vanish_while_the_machine_lives(cha
     assert wrong.reason == reason
 
 
-@pytest.mark.parametrize(("now", "told"), [("another", "another"), (None, "nothing")])
-def test_a_contradiction_names_what_was_and_what_is(now, told):
+@pytest.mark.parametrize(("now", "reported"), [("another", "another"), (None, "nothing")])
+def test_a_contradiction_names_what_was_and_what_is(now, reported):
     moved = contradiction(running_world(machine=machine(provider_id=now)))
     renamed = contradiction(running_world(machine=machine(node_name=now)))
-    assert moved.message == f"providerID changed from {PROVIDER_ID} to {told}."
-    assert renamed.message == f"The Node changed from node-7 to {told}."
+    assert moved.message == f"providerID changed from {PROVIDER_ID} to {reported}."
+    assert renamed.message == f"The Node changed from node-7 to {reported}."
 
 
 def test_another_machine_may_have_another_provider_id():

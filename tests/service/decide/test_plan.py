@@ -5,13 +5,13 @@ import pytest
 from crds.status import Phase
 from service.decide import plan
 from service.decide.outcome import Outcome
-from service.decide.plan import Plan, when
+from service.decide.plan import Plan, earliest
 from tests.service.decide.builders import CLOSES, MORNING
 
 
 def test_the_earliest_instant_counts_and_none_does_not():
-    assert when(CLOSES, None, MORNING) == MORNING
-    assert when(None, None) is None
+    assert earliest(CLOSES, None, MORNING) == MORNING
+    assert earliest(None, None) is None
 
 
 def test_a_plan_is_data_that_nobody_changes():

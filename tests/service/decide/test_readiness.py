@@ -74,8 +74,8 @@ def test_one_warning_tells_it_and_ready_says_so():
     for minutes in (14, 15, 16, 60):
         sim.now = OPENS + minutes * MINUTE
         sim.settle()
-    told = [event for event in sim.events if event.reason == "NotReadyInTime"]
-    assert [event.warning for event in told] == [True]
+    emitted = [event for event in sim.events if event.reason == "NotReadyInTime"]
+    assert [event.warning for event in emitted] == [True]
     ready = condition(sim.status, "Ready")
     assert (ready.status, ready.reason) == ("False", "NotReadyInTime")
     assert set(sim.objects) == set(Role)
@@ -180,7 +180,7 @@ def test_a_clock_that_was_far_ahead_when_it_was_made_does_not_put_it_off_for_eve
     assert sim.status.last_scheduled_time == MORNING
     sim.now = MORNING + TIMEOUT
     sim.settle()
-    assert "NotReadyInTime" in sim.told()
+    assert "NotReadyInTime" in sim.event_reasons()
 
 
 def test_a_small_step_back_leaves_the_date_of_its_creation():

@@ -259,7 +259,7 @@ def test_a_request_that_cannot_be_taken_off_a_node_that_stays_is_why_the_reclaim
     status = sim.step().status
     assert (status.phase, status.machine_ref) == (Phase.EMERGENCY_REMOVE, None)
     assert status.message == (
-        "Node node-7 was asked back (idea). Everything is gone; the request is being taken off the Node."
+        "The owner of Node node-7 claimed it back (idea). All objects are gone; removing the request from the Node."
     )
     sim.fails = None
     sim.settle()
@@ -286,8 +286,8 @@ def test_a_crash_after_any_write_comes_to_the_same_end(writes):
     sim.settle()
     assert (sim.status.phase, sim.status.reclaim, sim.intent.enabled) == (Phase.DISABLED, None, False)
     assert not sim.objects
-    assert sim.told().count("EmergencyReclaim") == 1
-    assert sim.told().count("EmergencyReclaimDisabledSchedule") == 1
+    assert sim.event_reasons().count("EmergencyReclaim") == 1
+    assert sim.event_reasons().count("EmergencyReclaimDisabledSchedule") == 1
 
 
 # The end
@@ -305,7 +305,9 @@ OFF = {"schedule": {"enabled": False}}
 def test_it_is_over_when_all_is_gone_and_the_schedule_disabled():
     plan = decide(intent(**OFF), gone(), MORNING)
     assert (plan.phase, plan.reclaimed, plan.actions) == (Phase.DISABLED, True, ())
-    assert plan.message.startswith("Disabled by an emergency reclaim: Node node-7 was asked back (idea). To return it")
+    assert plan.message.startswith(
+        "Disabled by an emergency reclaim: the owner of Node node-7 claimed it back (idea). To return"
+    )
 
 
 def test_it_is_over_although_the_node_outlives_its_machine_without_the_request():
@@ -348,11 +350,11 @@ def test_the_condition_keeps_saying_why_and_how_to_come_back():
     for _ in range(3):
         sim.now += 60 * MINUTE
         sim.step()
-        told = condition(sim.status, "Scheduled")
-        assert (told.status, told.reason) == ("False", "EmergencyReclaim")
-        assert "idea" in told.message
-        assert "kubectl -n team patch scheduledmachine desk" in told.message
-        assert sim.status.message == told.message
+        found = condition(sim.status, "Scheduled")
+        assert (found.status, found.reason) == ("False", "EmergencyReclaim")
+        assert "idea" in found.message
+        assert "kubectl -n team patch scheduledmachine desk" in found.message
+        assert sim.status.message == found.message
 
 
 def test_nothing_comes_back_by_itself():
@@ -374,8 +376,8 @@ def test_the_user_enables_it_and_it_comes_back():
     sim.provision()
     sim.settle()
     assert (sim.status.phase, sim.status.last_reclaim) == (Phase.ACTIVE, None)
-    assert sim.told().count("ScheduleResumed") == 1
-    assert "ReclaimReverted" not in sim.told()
+    assert sim.event_reasons().count("ScheduleResumed") == 1
+    assert "ReclaimReverted" not in sim.event_reasons()
     sim.edit(schedule={"enabled": False})
     sim.settle()
     assert condition(sim.status, "Scheduled").reason == "ScheduleDisabled"
@@ -390,7 +392,7 @@ def test_an_owner_who_still_works_gets_it_back_again():
     sim.settle()
     ejected(sim)
     assert (sim.status.phase, sim.objects) == (Phase.DISABLED, {})
-    assert sim.told().count("EmergencyReclaim") == 2
+    assert sim.event_reasons().count("EmergencyReclaim") == 2
 
 
 @pytest.mark.parametrize(
@@ -410,9 +412,9 @@ def test_gitops_that_enables_it_soon_is_named_in_a_warning(author, after, warned
     sim.enabled_by = author
     sim.edit(schedule={"enabled": True})
     sim.settle()
-    told = [event for event in sim.events if event.reason == "ReclaimReverted"]
-    assert len(told) == int(warned)
-    assert all(event.warning and author in event.message for event in told)
+    found = [event for event in sim.events if event.reason == "ReclaimReverted"]
+    assert len(found) == int(warned)
+    assert all(event.warning and author in event.message for event in found)
 
 
 def test_gitops_that_enables_it_in_the_middle_is_overruled_and_named():
@@ -423,11 +425,11 @@ def test_gitops_that_enables_it_in_the_middle_is_overruled_and_named():
     sim.edit(schedule={"enabled": True})
     sim.settle()
     assert not sim.intent.enabled
-    assert sim.told().count("ReclaimReverted") == 1
-    assert sim.told().count("EmergencyReclaimDisabledSchedule") == 1
+    assert sim.event_reasons().count("ReclaimReverted") == 1
+    assert sim.event_reasons().count("EmergencyReclaimDisabledSchedule") == 1
 
 
-def test_a_person_who_enables_it_in_the_middle_is_told_that_it_was_too_early():
+def test_a_person_who_enables_it_in_the_middle_learns_that_it_was_too_early():
     sim = running()
     sim.ask_back()
     sim.settle()
@@ -436,9 +438,9 @@ def test_a_person_who_enables_it_in_the_middle_is_told_that_it_was_too_early():
     sim.edit(schedule={"enabled": True})
     sim.settle()
     assert not sim.intent.enabled
-    told = [event.message for event in sim.events if event.reason == "EmergencyReclaimDisabledSchedule"]
-    assert len(told) == 2
-    assert "too early" in told[1]
+    found = [event.message for event in sim.events if event.reason == "EmergencyReclaimDisabledSchedule"]
+    assert len(found) == 2
+    assert "during the reclaim" in found[1]
 
 
 def test_nobody_is_named_while_the_author_does_not_matter():
@@ -462,7 +464,7 @@ def test_a_request_from_before_is_cleared_once_and_never_acted_upon(contract):
     assert sim.status.phase is Phase.ACTIVE
     assert sim.node is not None
     assert not set(names.RECLAIM_ANNOTATIONS) & set(sim.node.annotations)
-    assert "EmergencyReclaim" not in sim.told()
+    assert "EmergencyReclaim" not in sim.event_reasons()
     ejected(sim)
     assert sim.status.phase is Phase.DISABLED
 
@@ -482,7 +484,7 @@ def test_a_request_from_before_stays_old_until_it_is_cleared(trouble):
     sim.fails, sim.paused = None, False
     sim.settle()
     assert sim.status.phase is Phase.ACTIVE
-    assert "EmergencyReclaim" not in sim.told()
+    assert "EmergencyReclaim" not in sim.event_reasons()
 
 
 def test_a_node_that_registers_again_is_heard():
@@ -518,7 +520,7 @@ def test_a_kill_switch_in_the_middle_does_not_have_the_same_request_told_twice()
         sim.edit(killSwitch=switch)
         sim.settle()
     assert sim.status.phase is Phase.EMERGENCY_REMOVE
-    assert sim.told().count("EmergencyReclaim") == 1
+    assert sim.event_reasons().count("EmergencyReclaim") == 1
     sim.finish_deletion()
     sim.settle()
     assert (sim.status.phase, sim.intent.enabled) == (Phase.DISABLED, False)

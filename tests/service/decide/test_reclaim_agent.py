@@ -6,10 +6,10 @@ import pytest
 
 from crds import names
 from service.decide import plan as actions
-from service.decide.events import notices
+from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
-from service.decide.reclaim_agent import equipment, wanted
+from service.decide.reclaim_agent import agent_actions, wanted_commands
 from service.decide.report import report
 from service.decide.world import Problem, ReclaimAgent
 from tests.service.decide.builders import (
@@ -26,7 +26,7 @@ from tests.service.decide.builders import (
 )
 from tests.service.decide.invariants import condition
 from tests.service.decide.simulation import Simulation
-from tests.service.decide.test_conditions import told
+from tests.service.decide.test_conditions import reported
 
 LABELLED = node(labels={names.LABEL_RECLAIM_AGENT: "enabled"})
 WANTED = intent(killIfCommands=["idea"])
@@ -70,14 +70,14 @@ MISSING = ReclaimAgent(problem=Problem("AgentNamespaceMissing", "no namespace"),
     ],
 )
 def test_what_is_done_about_the_agent(seen, of, expected):
-    assert equipment(of, running_world(**seen)) == expected
+    assert agent_actions(of, running_world(**seen)) == expected
 
 
 def test_the_agent_is_looked_at_only_where_it_should_be():
-    assert wanted(WANTED, running_world()) == ("idea",)
+    assert wanted_commands(WANTED, running_world()) == ("idea",)
     for seen in ({"node": None}, {"machine": machine(of={"leaving": True})}, {"machine": None}):
-        assert wanted(WANTED, running_world(**seen)) == ()
-    assert wanted(intent(), running_world()) == ()
+        assert wanted_commands(WANTED, running_world(**seen)) == ()
+    assert wanted_commands(intent(), running_world()) == ()
 
 
 def test_it_is_kept_up_while_the_schedule_is_disabled_but_not_while_paused():
@@ -104,19 +104,19 @@ def test_while_something_is_amiss_it_is_looked_at_again_ever_more_rarely():
     [
         ({"node": LABELLED, "reclaim_agent": READY}, None, "True", "AgentReady"),
         ({"reclaim_agent": MISSING}, None, "False", "AgentNamespaceMissing"),
-        ({"reclaim_agent": READY}, Outcome(left=(EQUIP,)), "False", "NotEquipped"),
+        ({"reclaim_agent": READY}, Outcome(postponed=(EQUIP,)), "False", "NotEquipped"),
         ({"node": None}, None, "Unknown", "NoNodeYet"),
     ],
 )
 def test_the_condition_says_whether_the_agent_can_do_its_work(seen, outcome, status, reason):
-    one = told(running_world(**seen), of=WANTED, outcome=outcome)["ReclaimAgentReady"]
+    one = reported(running_world(**seen), of=WANTED, outcome=outcome)["ReclaimAgentReady"]
     assert (one.status, one.reason) == (status, reason)
 
 
 def test_without_commands_or_machine_there_is_no_such_condition():
-    assert "ReclaimAgentReady" not in told()
+    assert "ReclaimAgentReady" not in reported()
     leaving = running_world(machine=machine(of={"leaving": True}))
-    assert "ReclaimAgentReady" not in told(leaving, of=WANTED)
+    assert "ReclaimAgentReady" not in reported(leaving, of=WANTED)
 
 
 @pytest.mark.parametrize(("reason", "warned"), [("AgentNamespaceMissing", True), ("AgentNotReady", False)])
@@ -124,7 +124,7 @@ def test_a_missing_installation_is_a_warning_and_a_slow_start_is_not(reason, war
     seen = running_world(node=LABELLED, reclaim_agent=ReclaimAgent(("idea",), Problem(reason, "not there")))
     plan = decide(WANTED, seen, MORNING)
     after = report(situation(of=WANTED, seen=seen), plan, Outcome())
-    assert (reason in [notice.reason for notice in notices(seen.status, after, plan, Outcome())]) is warned
+    assert (reason in [notice.reason for notice in new_events(seen.status, after, plan, Outcome())]) is warned
 
 
 def test_failing_to_equip_stops_nothing_else():
@@ -134,7 +134,7 @@ def test_failing_to_equip_stops_nothing_else():
     sim.provision()
     sim.fails = actions.InstallAgent
     last = sim.step()
-    assert last.outcome.left == (actions.InstallAgent("node-7", sim.node.uid, ("idea",)),)
+    assert last.outcome.postponed == (actions.InstallAgent("node-7", sim.node.uid, ("idea",)),)
     assert condition(sim.status, "Ready").status == "True"
     sim.fails = None
     sim.settle()
@@ -148,5 +148,5 @@ def test_failing_to_equip_stops_nothing_else():
 )
 def test_a_reclaim_under_way_sees_to_the_agent_itself(of, seen, otherwise):
     under_way = running_status(reclaim={"requested_at": MORNING})
-    assert equipment(of, running_world(**seen)) == otherwise
-    assert equipment(of, running_world(**seen, status=under_way)) == ()
+    assert agent_actions(of, running_world(**seen)) == otherwise
+    assert agent_actions(of, running_world(**seen, status=under_way)) == ()

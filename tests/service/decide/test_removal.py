@@ -9,7 +9,7 @@ from service.decide.drainrules import DRAIN_LABEL, DrainRules
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome, explain
 from service.decide.plan import Plan
-from service.decide.removal import ASK_AGAIN
+from service.decide.removal import RETRY_PAUSE
 from service.decide.world import Contract, Refusal, Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -66,7 +66,7 @@ def test_pods_are_evicted_and_asked_again_until_they_are_gone():
 def test_pods_that_are_terminating_are_waited_for():
     plan = decide(intent(), draining_world(pod(leaving=True)), LATER)
     assert (plan.actions, plan.requeue_after) == ((), None)
-    ends = "The Machine is deleted at 18:05:00 UTC all the same."
+    ends = "The Machine is deleted at 18:05:00 UTC anyway."
     assert plan.message == f"Draining Node node-7: 1 pod(s) left, terminating: apps/web. {ends}"
 
 
@@ -98,7 +98,7 @@ def test_rules_that_cannot_be_read_are_named_and_the_machine_goes_at_its_time_al
     seen = draining_world(pod(), drain_rules=DrainRules(problem="MachineDrainRule jobs cannot be read: why"))
     plan = decide(intent(), seen, LATER)
     assert plan.actions == ()
-    assert "no pod is evicted, as MachineDrainRule jobs cannot be read: why" in plan.message
+    assert "no pod is evicted, because MachineDrainRule jobs cannot be read: why" in plan.message
     assert [delete.undrained for delete in deletes(decide(intent(), seen, CLOSES + GRACE))] == [True]
 
 
@@ -179,14 +179,14 @@ def test_the_node_of_another_host_is_not_cordoned_while_its_cluster_is_out_of_re
 def test_pods_that_could_not_be_listed_once_are_asked_for_again_soon():
     seen = running_world(status=running_status(shutdown_started_at=CLOSES), workload=UNLISTED, node=None)
     plan = decide(intent(), seen, LATER)
-    assert (plan.reason, plan.requeue_after) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+    assert (plan.reason, plan.requeue_after) == ("WorkloadClusterUnreachable", RETRY_PAUSE)
 
 
 def test_a_node_whose_pods_could_not_be_listed_is_cordoned_but_never_taken_for_drained():
     seen = draining_world(workload=UNLISTED, node=node(), pods=None)
     waiting, over = decide(intent(), seen, LATER), decide(intent(), seen, CLOSES + GRACE)
     assert (kinds(waiting), waiting.drain, waiting.requeue_at) == (["Cordon"], None, CLOSES + GRACE)
-    assert (waiting.reason, waiting.requeue_after) == ("WorkloadClusterUnreachable", ASK_AGAIN)
+    assert (waiting.reason, waiting.requeue_after) == ("WorkloadClusterUnreachable", RETRY_PAUSE)
     assert [one.undrained for one in deletes(over)] == [True]
 
 
@@ -214,7 +214,7 @@ def test_the_shorter_of_grace_and_drain_timeout_ends_the_drain(grace, drain, end
     before, after = decide(asked, held, CLOSES + ends - SECOND / 2), decide(asked, held, CLOSES + ends)
     assert (before.reason, before.requeue_at) == ("Draining", CLOSES + ends)
     assert after.reason == "DrainTimedOut"
-    assert "although not all pods have left in time" in after.message
+    assert "not all pods left in time" in after.message
     assert [delete.undrained for delete in deletes(after)] == [True]
 
 
@@ -345,7 +345,7 @@ def left_over(**seen):
 def test_when_the_machine_is_gone_whatever_is_left_is_deleted():
     plan = decide(intent(), left_over(), LATER)
     assert [delete.role for delete in deletes(plan)] == [Role.INFRASTRUCTURE, Role.BOOTSTRAP]
-    assert plan.message == "Waiting until RemoteMachine desk-infra, K0sWorkerConfig desk-bootstrap is gone."
+    assert plan.message == "Waiting for the deletion of RemoteMachine desk-infra, K0sWorkerConfig desk-bootstrap."
 
 
 @pytest.mark.parametrize("contract", [None, Contract.V1BETA2], ids=["unseen", "gone"])

@@ -45,7 +45,7 @@ def test_a_failed_machine_is_left_alone_inside_its_window_and_its_message_passed
 def test_a_failed_machine_is_replaced_on_a_spec_edit():
     plan = decide(intent(**EDITED), running_world(machine=new_machine(failure=FAILURE), node=None), MORNING)
     assert (plan.phase, plan.reason) == (Phase.PENDING, "SpecEdited")
-    assert plan.message == "Replacing the failed Machine (InvalidConfiguration), as its specs were edited."
+    assert plan.message == "Replacing the failed Machine (InvalidConfiguration): its specs were edited."
     assert kinds(plan)[-1] == "Delete"
 
 

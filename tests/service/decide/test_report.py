@@ -8,7 +8,7 @@ from service.decide import plan as actions
 from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
-from service.decide.report import premature, report
+from service.decide.report import report, should_defer
 from service.decide.taints import write_note
 from service.decide.world import Reachability, Role
 from tests.service.decide.builders import (
@@ -102,32 +102,53 @@ def test_a_hash_that_an_earlier_version_stored_is_replaced_by_what_the_infrastru
 
 
 def test_every_field_of_a_running_machine_is_maintained():
-    told = running(spec={**Simulation().spec, **TAINTED}).status
-    assert (told.phase, told.message, told.in_schedule) == (Phase.ACTIVE, "Machine is running as Node node-7.", True)
-    assert (told.machine_phase, told.provider_id) == (MachinePhase.RUNNING, PROVIDER_ID)
-    assert (told.machine_ref.name, told.machine_ref.kind, told.machine_ref.namespace) == (
+    status_after = running(spec={**Simulation().spec, **TAINTED}).status
+    assert (status_after.phase, status_after.message, status_after.in_schedule) == (
+        Phase.ACTIVE,
+        "Machine is running as Node node-7.",
+        True,
+    )
+    assert (status_after.machine_phase, status_after.provider_id) == (MachinePhase.RUNNING, PROVIDER_ID)
+    assert (status_after.machine_ref.name, status_after.machine_ref.kind, status_after.machine_ref.namespace) == (
         "desk-machine",
         "Machine",
         "team",
     )
-    assert (told.bootstrap_ref.name, told.infrastructure_ref.name) == ("desk-bootstrap", "desk-infra")
-    assert all(ref.uid for ref in (told.machine_ref, told.bootstrap_ref, told.infrastructure_ref, told.node_ref))
-    assert (told.node_ref.api_version, told.node_ref.kind, told.node_ref.name) == ("v1", "Node", "node-7")
-    assert [one.key for one in told.applied_node_taints] == ["workload"]
-    assert told.last_scheduled_time == MORNING
-    assert (told.next_activation, told.next_cleanup) == (TOMORROW, CLOSES)
-    assert told.observed_generation == 1
-    assert (told.shutdown_started_at, told.reclaim, told.remediation) == (None, None, None)
+    assert (status_after.bootstrap_ref.name, status_after.infrastructure_ref.name) == ("desk-bootstrap", "desk-infra")
+    assert all(
+        ref.uid
+        for ref in (
+            status_after.machine_ref,
+            status_after.bootstrap_ref,
+            status_after.infrastructure_ref,
+            status_after.node_ref,
+        )
+    )
+    assert (status_after.node_ref.api_version, status_after.node_ref.kind, status_after.node_ref.name) == (
+        "v1",
+        "Node",
+        "node-7",
+    )
+    assert [one.key for one in status_after.applied_node_taints] == ["workload"]
+    assert status_after.last_scheduled_time == MORNING
+    assert (status_after.next_activation, status_after.next_cleanup) == (TOMORROW, CLOSES)
+    assert status_after.observed_generation == 1
+    assert (status_after.shutdown_started_at, status_after.reclaim, status_after.remediation) == (None, None, None)
 
 
 def test_nothing_is_left_in_the_status_of_a_machine_that_is_gone():
     applied = ({"key": "workload", "value": "batch", "effect": "NoSchedule"},)
     before = running_status(shutdown_started_at=CLOSES, applied_node_taints=applied, host_hash="7")
-    told = reported(world(status=before), EVENING)
-    assert (told.phase, told.in_schedule, told.machine_phase) == (Phase.INACTIVE, False, None)
-    assert (told.applied_node_taints, told.host_hash) == ((), None)
-    assert (told.machine_ref, told.node_ref, told.provider_id, told.shutdown_started_at) == (None,) * 4
-    assert (told.next_activation, told.next_cleanup) == (TOMORROW, None)
+    status_after = reported(world(status=before), EVENING)
+    assert (status_after.phase, status_after.in_schedule, status_after.machine_phase) == (Phase.INACTIVE, False, None)
+    assert (status_after.applied_node_taints, status_after.host_hash) == ((), None)
+    assert (
+        status_after.machine_ref,
+        status_after.node_ref,
+        status_after.provider_id,
+        status_after.shutdown_started_at,
+    ) == (None,) * 4
+    assert (status_after.next_activation, status_after.next_cleanup) == (TOMORROW, None)
 
 
 def test_the_generation_that_was_looked_at_is_reported():
@@ -146,8 +167,18 @@ def test_the_generation_that_was_looked_at_is_reported():
     ],
 )
 def test_when_the_next_window_opens_and_the_current_one_closes(of, now, activation, cleanup):
-    told = reported(world(), now, of)
-    assert (told.next_activation, told.next_cleanup) == (activation, cleanup)
+    status_after = reported(world(), now, of)
+    assert (status_after.next_activation, status_after.next_cleanup) == (activation, cleanup)
+
+
+def test_the_status_has_the_texts_for_the_columns_of_kubectl_get():
+    status = reported(running_world(), MORNING)
+    assert (status.schedule, status.next_change) == ("mon-fri 9-17 UTC", "closes Mon 18:00")
+
+
+def test_a_machine_that_does_not_follow_its_schedule_has_no_next_change():
+    status = reported(running_world(), MORNING, intent(schedule={"enabled": False}))
+    assert (status.schedule, status.next_change) == ("mon-fri 9-17 UTC", None)
 
 
 def test_next_cleanup_is_the_deadline_of_a_shutdown_under_way():
@@ -176,14 +207,19 @@ def test_a_machine_that_only_cannot_be_seen_is_remembered():
 
 def test_foreign_objects_are_not_reported_as_ours():
     foreign = world(bootstrap=child(Role.BOOTSTRAP, ours=False), machine=machine(of={"ours": False}))
-    told = reported(foreign)
-    assert (told.bootstrap_ref, told.machine_ref, told.machine_phase, told.provider_id) == (None,) * 4
+    status_after = reported(foreign)
+    assert (
+        status_after.bootstrap_ref,
+        status_after.machine_ref,
+        status_after.machine_phase,
+        status_after.provider_id,
+    ) == (None,) * 4
 
 
 @pytest.mark.parametrize("changed", [{"provider_id": "remote://another"}, {"node_name": "node-8"}, {"node_name": None}])
 def test_a_contradiction_is_not_copied(changed):
-    told = reported(running_world(machine=machine(**changed)))
-    assert (told.provider_id, told.node_ref.name) == (PROVIDER_ID, "node-7")
+    status_after = reported(running_world(machine=machine(**changed)))
+    assert (status_after.provider_id, status_after.node_ref.name) == (PROVIDER_ID, "node-7")
 
 
 def test_a_node_that_registered_again_is_taken_over():
@@ -256,17 +292,17 @@ def test_replacements_are_counted_within_a_window():
 
 def test_that_a_replacement_was_just_made_is_remembered_into_the_next_window():
     just_now = Remediation(count=4, at=EVENING - timedelta(minutes=9))
-    told = reported(world(status=status(remediation=just_now)), EVENING).remediation
-    assert told == Remediation(count=1, at=just_now.at)
+    status_after = reported(world(status=status(remediation=just_now)), EVENING).remediation
+    assert status_after == Remediation(count=1, at=just_now.at)
 
 
 def test_a_reclaim_that_could_not_be_stored_is_no_reclaim_yet():
     asked = node(annotations={names.ANNOTATION_RECLAIM_REQUESTED: "true"})
     seen = running_world(status=running_status(phase=Phase.ACTIVE), node=asked)
-    told = reported(seen, outcome=failing(actions.RecordReclaim, seen))
-    assert (told.phase, told.reclaim, told.message) == (Phase.ACTIVE, None, "no")
-    told = reported(seen)
-    assert (told.phase, told.reclaim is not None) == (Phase.EMERGENCY_REMOVE, True)
+    status_after = reported(seen, outcome=failing(actions.RecordReclaim, seen))
+    assert (status_after.phase, status_after.reclaim, status_after.message) == (Phase.ACTIVE, None, "no")
+    status_after = reported(seen)
+    assert (status_after.phase, status_after.reclaim is not None) == (Phase.EMERGENCY_REMOVE, True)
 
 
 def test_a_reclaim_is_kept():
@@ -291,8 +327,8 @@ def test_the_node_is_remembered_by_its_uid_until_a_reclaim_is_over_and_no_longer
 )
 def test_a_reclaim_of_before_is_remembered_until_the_schedule_is_in_force_again(seen, spec, kept):
     past = PastReclaim(at=MORNING, reason="idea", node="node-7")
-    told = reported(world(status=status(last_reclaim=past), **seen), of=intent(**spec))
-    assert told.last_reclaim == (past if kept else None)
+    status_after = reported(world(status=status(last_reclaim=past), **seen), of=intent(**spec))
+    assert status_after.last_reclaim == (past if kept else None)
 
 
 # Taints
@@ -335,15 +371,15 @@ def test_taints_of_the_node_before_are_forgotten_when_it_registers_again():
 def test_blocking_pods_and_budgets_are_named():
     seen = draining_world(*(pod(f"web-{i}") for i in range(5)))
     blockers = tuple(Blocker(one, "budget web allows 0 disruptions") for one in seen.pods)
-    told = reported(seen, CLOSES + MINUTE, outcome=Outcome(blockers=blockers))
-    assert "5 pod(s) left" in told.message
-    assert "apps/web-0: budget web allows 0 disruptions" in told.message
-    assert "and 2 more" in told.message
+    status_after = reported(seen, CLOSES + MINUTE, outcome=Outcome(blockers=blockers))
+    assert "5 pod(s) left" in status_after.message
+    assert "apps/web-0: budget web allows 0 disruptions" in status_after.message
+    assert "and 2 more" in status_after.message
 
 
 def test_a_message_has_a_limit():
     plan = decide(intent(), world(), MORNING)
-    endless = Outcome(trouble=Failure(plan.actions[0], "Rejected", "x" * 5000))
+    endless = Outcome(failure=Failure(plan.actions[0], "Rejected", "x" * 5000))
     assert len(reported(world(), outcome=endless).message) == 1024
 
 
@@ -361,7 +397,7 @@ def just_started(**changes):
 
 def is_premature(seen, **changes):
     s = situation(of=intent(**changes), seen=seen)
-    return premature(s, decide(s.intent, seen, MORNING), Outcome())
+    return should_defer(s, decide(s.intent, seen, MORNING), Outcome())
 
 
 def test_a_start_takes_nothing_back_that_is_only_not_seen_yet():

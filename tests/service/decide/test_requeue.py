@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from crds.status import Phase
-from service.decide.outcome import Blocker, Outcome, Turn
+from service.decide.outcome import Blocker, Outcome, Throttled
 from service.decide.plan import Delete, InstallAgent, Plan
+from service.decide.reasons import Reason
 from service.decide.requeue import (
     EMERGENCY_PAUSE,
     TURN_PAUSE,
@@ -17,7 +18,7 @@ from service.decide.requeue import (
     report_failed,
     requeue,
 )
-from service.decide.world import Problem, Role, Unseen
+from service.decide.world import Problem, ReadFailure, Role
 from service.runtime.slots import SLOW_SECONDS
 from tests.service.decide import builders
 from tests.service.decide.builders import CLOSES, MORNING
@@ -28,7 +29,7 @@ LEFT = (InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",)),)
 
 
 def plan(phase: Phase = Phase.ACTIVE, **more: Any) -> Plan:
-    return Plan(phase, "Reason", "message", **more)
+    return Plan(phase, Reason.MACHINE_RUNNING, "message", **more)
 
 
 def after(made: Plan, world: Any = None, **outcome: Any) -> Requeue:
@@ -46,10 +47,10 @@ def after(made: Plan, world: Any = None, **outcome: Any) -> Requeue:
         (after(plan(requeue_after=timedelta(0))), Requeue(at=MORNING)),
         (after(plan(Phase.EMERGENCY_REMOVE, requeue_after=timedelta(0))), Requeue(at=MORNING, urgent=True)),
         (after(plan(), interrupted=True), Requeue(backoff=BackoffKind.CONFLICT)),
-        (after(plan(), left=LEFT), Requeue(backoff=BackoffKind.FAILURE)),
-        (after(plan(requeue_after=SOON), left=LEFT), Requeue(after=SOON, backoff=BackoffKind.FAILURE)),
-        (after(plan(), awaits=Turn("gadgets", slow=False)), Requeue(after=TURN_PAUSE)),
-        (after(plan(), awaits=Turn("gadgets", slow=True)), Requeue()),
+        (after(plan(), postponed=LEFT), Requeue(backoff=BackoffKind.FAILURE)),
+        (after(plan(requeue_after=SOON), postponed=LEFT), Requeue(after=SOON, backoff=BackoffKind.FAILURE)),
+        (after(plan(), throttled=Throttled("gadgets", slow=False)), Requeue(after=TURN_PAUSE)),
+        (after(plan(), throttled=Throttled("gadgets", slow=True)), Requeue()),
         (after(plan(), blockers=(Blocker(builders.pod(), "a budget", LATER),)), Requeue(after=LATER)),
     ],
 )
@@ -77,8 +78,8 @@ def test_an_object_that_went_at_once_is_followed_up_now_as_no_watch_tells_of_it(
 
 
 def test_what_cannot_be_observed_is_looked_for_again_ever_less_often() -> None:
-    hidden = {Role.INFRASTRUCTURE: Unseen(Problem("Forbidden", "the operator may not list gadgets"))}
-    found = after(plan(), builders.world(unseen=hidden))
+    hidden = {Role.INFRASTRUCTURE: ReadFailure(Problem(Reason.FORBIDDEN, "the operator may not list gadgets"))}
+    found = after(plan(), builders.world(unreadable=hidden))
     assert found.backoff is BackoffKind.FAILURE
     assert "may not list gadgets" in (found.failure or "")
 

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 from crds.status import Condition, ObjectReference, Phase, ScheduledMachineStatus
-from service.decide.report import stuck
+from service.decide.report import report_failed_read
 from service.decide.world import Problem
 
 NOW = datetime(2026, 3, 6, 9, tzinfo=UTC)
@@ -10,7 +10,7 @@ MACHINE = ObjectReference(api_version="cluster.x-k8s.io/v1beta2", kind="Machine"
 
 
 def test_what_cannot_be_seen_is_an_error_that_says_why() -> None:
-    status = stuck(ScheduledMachineStatus(), FORBIDDEN, 3, NOW)
+    status = report_failed_read(ScheduledMachineStatus(), FORBIDDEN, 3, NOW)
     (ready,) = status.conditions
     assert status.phase is Phase.ERROR
     assert status.message == FORBIDDEN.message
@@ -19,7 +19,7 @@ def test_what_cannot_be_seen_is_an_error_that_says_why() -> None:
 
 def test_a_running_machine_keeps_its_phase_while_we_cannot_look() -> None:
     before = ScheduledMachineStatus(phase=Phase.ACTIVE, machine_ref=MACHINE)
-    status = stuck(before, FORBIDDEN, 3, NOW)
+    status = report_failed_read(before, FORBIDDEN, 3, NOW)
     assert status.phase is Phase.ACTIVE
     assert status.machine_ref == MACHINE
 
@@ -32,14 +32,16 @@ def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> Non
         machine_ref=MACHINE,
         conditions=(Condition(type="Scheduled", **fine), Condition(type="Ready", **fine)),
     )
-    first = stuck(before, FORBIDDEN, 3, NOW)
-    later = stuck(first, Problem(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1))
+    first = report_failed_read(before, FORBIDDEN, 3, NOW)
+    later = report_failed_read(
+        first, Problem(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1)
+    )
     for status, reason in ((first, "Forbidden"), (later, "Invalid")):
-        told = {one.type: one for one in status.conditions}
-        assert (told["Ready"].reason, told["Ready"].message) == (reason, status.message)
-        assert (told["Ready"].last_transition_time, told["Scheduled"].last_transition_time) == (NOW, since)
+        conditions = {one.type: one for one in status.conditions}
+        assert (conditions["Ready"].reason, conditions["Ready"].message) == (reason, status.message)
+        assert (conditions["Ready"].last_transition_time, conditions["Scheduled"].last_transition_time) == (NOW, since)
 
 
 def test_being_stuck_for_long_changes_nothing_any_more() -> None:
-    once = stuck(ScheduledMachineStatus(), FORBIDDEN, 3, NOW)
-    assert stuck(once, FORBIDDEN, 3, NOW + timedelta(hours=1)) == once
+    once = report_failed_read(ScheduledMachineStatus(), FORBIDDEN, 3, NOW)
+    assert report_failed_read(once, FORBIDDEN, 3, NOW + timedelta(hours=1)) == once

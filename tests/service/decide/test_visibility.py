@@ -8,9 +8,10 @@ from crds.status import Phase, Reclaim
 from service.decide import plan as actions
 from service.decide.lifecycle import RELEASE_AFTER, decide
 from service.decide.outcome import Outcome
-from service.decide.report import premature, report
+from service.decide.reasons import Reason
+from service.decide.report import report, should_defer
 from service.decide.situation import Situation
-from service.decide.world import Problem, Role, Unseen
+from service.decide.world import Problem, ReadFailure, Role
 from tests.service.decide.builders import (
     CLOSES,
     EVENING,
@@ -30,13 +31,13 @@ from tests.service.decide.builders import (
     world,
 )
 
-FORBIDDEN = Unseen(Problem("Forbidden", "may not list remotemachines."))
-AWAY = Unseen(Problem("APIUnavailable", "no answer"), passing=True)
-HIDDEN = {"infrastructure": None, "unseen": {Role.INFRASTRUCTURE: FORBIDDEN}}
+FORBIDDEN = ReadFailure(Problem(Reason.FORBIDDEN, "may not list remotemachines."))
+AWAY = ReadFailure(Problem(Reason.API_UNAVAILABLE, "no answer"), transient=True)
+HIDDEN = {"infrastructure": None, "unreadable": {Role.INFRASTRUCTURE: FORBIDDEN}}
 REFS = {f"{role}_ref": reference(role) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
 NEVER_JOINED = machine(node_name=None)
 """Nothing to drain."""
-NOTHING_SEEN = {"unseen": {Role.INFRASTRUCTURE: FORBIDDEN}}
+NOTHING_SEEN = {"unreadable": {Role.INFRASTRUCTURE: FORBIDDEN}}
 
 
 def kinds(plan):
@@ -47,7 +48,7 @@ def deleted(plan):
     return [action.role for action in plan.actions if isinstance(action, actions.Delete)]
 
 
-def told(of, seen, now, outcome=None):
+def reported(of, seen, now, outcome=None):
     return report(Situation.at(of, seen, now), decide(of, seen, now), outcome or Outcome())
 
 
@@ -63,21 +64,21 @@ def test_nothing_is_created_beside_what_cannot_be_seen(seen):
 
 
 def test_of_two_obstacles_the_one_that_lasts_is_told_and_a_shutdown_not_forgotten():
-    hidden = {"unseen": {Role.BOOTSTRAP: AWAY, Role.INFRASTRUCTURE: FORBIDDEN, Role.MACHINE: AWAY}}
+    hidden = {"unreadable": {Role.BOOTSTRAP: AWAY, Role.INFRASTRUCTURE: FORBIDDEN, Role.MACHINE: AWAY}}
     plan = decide(intent(), world(status=status(shutdown_started_at=CLOSES), **hidden), EVENING)
     assert (plan.phase, plan.reason, plan.shutdown) == (Phase.ERROR, "Forbidden", CLOSES)
 
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
 def test_nothing_is_created_for_a_machine_on_its_way_either(role):
-    unseen = {str(role): None, "unseen": {role: FORBIDDEN}}
+    unseen = {str(role): None, "unreadable": {role: FORBIDDEN}}
     plan = decide(intent(), running_world(machine=new_machine(), node=None, status=status(), **unseen), MORNING)
     assert (plan.phase, plan.actions, plan.problem) == (Phase.ACTIVE, (), True)
 
 
 def test_a_running_machine_stays_active_but_is_not_ready_and_says_why():
     plan = decide(intent(), running_world(**HIDDEN), MORNING)
-    after = told(intent(), running_world(**HIDDEN), MORNING)
+    after = reported(intent(), running_world(**HIDDEN), MORNING)
     ready = next(one for one in after.conditions if one.type == "Ready")
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ACTIVE, "Forbidden", (), True)
     assert (ready.status, ready.reason) == ("False", "Forbidden")
@@ -85,18 +86,18 @@ def test_a_running_machine_stays_active_but_is_not_ready_and_says_why():
 
 
 def test_a_hindrance_that_passes_takes_nothing_from_a_running_machine():
-    seen = running_world(infrastructure=None, unseen={Role.INFRASTRUCTURE: AWAY})
+    seen = running_world(infrastructure=None, unreadable={Role.INFRASTRUCTURE: AWAY})
     plan = decide(intent(), seen, MORNING)
     assert (plan.phase, plan.reason) == (Phase.ACTIVE, "MachineRunning")
-    assert premature(Situation.at(intent(), seen, MORNING), plan, Outcome())
+    assert should_defer(Situation.at(intent(), seen, MORNING), plan, Outcome())
 
 
 def test_a_hindrance_that_stays_is_told_and_so_is_what_was_done_in_spite_of_one_that_passes():
     seen = running_world(**HIDDEN)
-    assert not premature(Situation.at(intent(), seen, MORNING), decide(intent(), seen, MORNING), Outcome())
-    seen = running_world(infrastructure=None, unseen={Role.INFRASTRUCTURE: AWAY})
+    assert not should_defer(Situation.at(intent(), seen, MORNING), decide(intent(), seen, MORNING), Outcome())
+    seen = running_world(infrastructure=None, unreadable={Role.INFRASTRUCTURE: AWAY})
     plan = decide(intent(), seen, EVENING)
-    assert not premature(Situation.at(intent(), seen, EVENING), plan, Outcome(done=plan.actions))
+    assert not should_defer(Situation.at(intent(), seen, EVENING), plan, Outcome(done=plan.actions))
 
 
 # Removal
@@ -130,12 +131,12 @@ def test_without_its_cluster_what_cannot_be_seen_is_not_called_gone_either():
     left = world(cluster=None, status=running_status(**REFS), **NOTHING_SEEN)
     plan = decide(intent(), left, EVENING)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.ERROR, "Forbidden", ())
-    told_of = {one.type: one.reason for one in told(intent(), left, EVENING).conditions}
-    assert told_of["ReferencesValid"] == "ClusterNotFound"
+    reasons = {one.type: one.reason for one in reported(intent(), left, EVENING).conditions}
+    assert reasons["ReferencesValid"] == "ClusterNotFound"
 
 
 def test_what_is_recorded_of_an_unseen_object_is_kept():
-    after = told(intent(), world(status=running_status(**REFS), **NOTHING_SEEN), EVENING)
+    after = reported(intent(), world(status=running_status(**REFS), **NOTHING_SEEN), EVENING)
     assert after.infrastructure_ref == reference(Role.INFRASTRUCTURE)
     assert after.machine_ref == reference(Role.MACHINE), "or what is seen later would look like something new"
     assert after.bootstrap_ref is None
@@ -143,7 +144,7 @@ def test_what_is_recorded_of_an_unseen_object_is_kept():
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
 def test_each_unseen_object_keeps_its_own_reference(role):
-    after = told(intent(), world(status=running_status(**REFS), unseen={role: FORBIDDEN}), EVENING)
+    after = reported(intent(), world(status=running_status(**REFS), unreadable={role: FORBIDDEN}), EVENING)
     kept = {one: getattr(after, f"{one}_ref") for one in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
     assert {one for one, ref in kept.items() if ref} == {role}
     assert kept[role] == reference(role)
@@ -151,8 +152,8 @@ def test_each_unseen_object_keeps_its_own_reference(role):
 
 def test_an_unseen_machine_keeps_all_that_is_known_of_it():
     before = running_status(**REFS)
-    seen = world(status=before, unseen={Role.MACHINE: FORBIDDEN}, **{role: child(role) for role in list(Role)[:2]})
-    after = told(intent(), seen, MORNING)
+    seen = world(status=before, unreadable={Role.MACHINE: FORBIDDEN}, **{role: child(role) for role in list(Role)[:2]})
+    after = reported(intent(), seen, MORNING)
     assert (after.machine_ref, after.node_ref, after.provider_id) == (
         before.machine_ref,
         before.node_ref,
@@ -166,7 +167,7 @@ def test_a_reclaim_is_not_over_while_something_cannot_be_seen():
     off = intent(schedule={"enabled": False})
     seen = leaving_world(status=status(reclaim=asked), machine=None, bootstrap=None, node=None, **HIDDEN)
     assert decide(off, seen, MORNING).phase is Phase.EMERGENCY_REMOVE
-    assert decide(off, seen.having(unseen={}), MORNING).phase is Phase.DISABLED
+    assert decide(off, seen.having(unreadable={}), MORNING).phase is Phase.DISABLED
 
 
 # Deletion
@@ -180,7 +181,7 @@ def test_deletion_removes_the_machine_then_waits_for_what_is_unseen_and_lets_go_
     waiting, over = decide(intent(), left, deadline - SECOND), decide(intent(), left, deadline)
     assert (kinds(waiting), waiting.requeue_at) == ([], deadline)
     assert (kinds(over), over.reason, over.problem) == (["ReleaseFinalizer"], "FinalizerReleased", True)
-    assert "infrastructure object, which cannot be seen" in over.message
+    assert "infrastructure object, which cannot be read" in over.message
 
 
 def test_with_the_kill_switch_the_deadline_does_not_wait_for_the_grace():

@@ -36,7 +36,7 @@ def test_a_machine_of_somebody_else_is_not_our_machine():
     ],
 )
 def test_a_machine_is_unseen_only_if_there_was_one_and_its_kind_is_not_served(seen, unseen):
-    assert seen.machine_unseen is unseen
+    assert seen.machine_unknown is unseen
 
 
 def test_a_taint_is_the_same_taint_whatever_its_value():

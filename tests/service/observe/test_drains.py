@@ -294,4 +294,4 @@ async def test_budgets_are_watched_once_an_eviction_was_refused_and_wake_whom_th
         cache.upsert({"metadata": metadata, "spec": spec, "status": {"disruptionsAllowed": allowed}})
     assert scene.woken == [KEY]
     (web,) = (await scene.look()).pods
-    assert web.refusal.again_in == timedelta(0)
+    assert web.refusal.retry_after == timedelta(0)

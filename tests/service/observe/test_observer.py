@@ -130,7 +130,7 @@ def scene():
 async def test_everything_is_seen_where_everything_is_served(scene):
     world = await scene.world()
     assert {child.role for child in world.children} == set(Role)
-    assert (world.unseen, world.me.uid) == ({}, UID)
+    assert (world.unreadable, world.me.uid) == ({}, UID)
 
 
 @pytest.mark.parametrize("now", [MORNING, EVENING], ids=["in its window", "outside"])
@@ -148,7 +148,7 @@ async def test_what_is_seen_belongs_together_though_the_contract_goes_while_we_l
 async def test_without_a_cache_of_machines_nothing_is_taken_from_under_one(scene, now):
     scene.capi = None
     world = await scene.world()
-    assert (world.contract, world.machine_unseen) == (None, True)
+    assert (world.contract, world.machine_unknown) == (None, True)
     assert not deleted(decide_in(scene, world, now))
 
 
@@ -157,7 +157,7 @@ async def test_a_machine_whose_kind_is_not_served_is_unseen_and_not_gone(scene, 
     scene.capi.machines.objects.clear()
     scene.answer = NO_SUCH_PATH
     world = await scene.world()
-    assert (world.machine, world.machine_unseen) == (None, True)
+    assert (world.machine, world.machine_unknown) == (None, True)
     plan = decide_in(scene, world, now)
     assert not deleted(plan)
     assert not any(isinstance(action, actions.Create) for action in plan.actions)
@@ -166,7 +166,7 @@ async def test_a_machine_whose_kind_is_not_served_is_unseen_and_not_gone(scene, 
 async def test_a_machine_that_the_api_server_does_not_have_is_gone(scene):
     scene.capi.machines.objects.clear()
     world = await scene.world()
-    assert (world.machine, world.machine_unseen) == (None, False)
+    assert (world.machine, world.machine_unknown) == (None, False)
     assert deleted(decide_in(scene, world, EVENING)) == {Role.BOOTSTRAP, Role.INFRASTRUCTURE}
 
 
@@ -192,7 +192,7 @@ async def test_or_in_any_other_version_that_is(scene):
 async def test_an_object_whose_kind_is_served_in_no_version_is_unseen_and_its_machine_not_lost(scene, now, removed):
     del scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND]
     world = await scene.world()
-    assert world.unseen[Role.INFRASTRUCTURE].failure.reason == "KindNotServed"
+    assert world.unreadable[Role.INFRASTRUCTURE].failure.reason == "KindNotServed"
     plan = decide_in(scene, world, now)
     assert plan.reason != "InfrastructureGone"
     assert deleted(plan) == removed
@@ -202,7 +202,7 @@ async def test_another_kind_in_the_spec_is_not_looked_for_while_the_old_one_is_r
     scene = Scene(infrastructureSpec={**builders.SPEC["infrastructureSpec"], "kind": "OtherMachine"})
     scene.kinds[f"{INFRASTRUCTURE}/v1beta1", "OtherMachine"] = cache_of(f"{INFRASTRUCTURE}/v1beta1", "OtherMachine")
     del scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND]
-    assert Role.INFRASTRUCTURE in (await scene.world()).unseen
+    assert Role.INFRASTRUCTURE in (await scene.world()).unreadable
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ async def test_another_kind_in_the_spec_is_not_looked_for_while_the_old_one_is_r
 async def test_a_kind_that_cannot_be_listed_hides_one_object_and_no_more(scene, error, reason, passing):
     scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND] = error
     world = await scene.world()
-    (unseen,) = world.unseen.values()
-    assert (unseen.failure.reason, unseen.passing) == (reason, passing)
+    (unseen,) = world.unreadable.values()
+    assert (unseen.failure.reason, unseen.transient) == (reason, passing)
     assert error.message in unseen.failure.message
     assert {child.role for child in world.children} == {Role.MACHINE, Role.BOOTSTRAP}
 
@@ -226,10 +226,10 @@ async def test_a_kind_that_cannot_be_listed_hides_one_object_and_no_more(scene, 
 async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_is_no_deletion(scene):
     scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND] = cache_of(f"{INFRASTRUCTURE}/v1beta1", KIND)
     scene.answer = NO_SUCH_PATH
-    assert Role.INFRASTRUCTURE in (await scene.world()).unseen
+    assert Role.INFRASTRUCTURE in (await scene.world()).unreadable
     scene.answer = NO_SUCH_OBJECT
     world = await scene.world()
-    assert (world.infrastructure, world.unseen) == (None, {})
+    assert (world.infrastructure, world.unreadable) == (None, {})
 
 
 @pytest.mark.parametrize(("spec", "listed"), [({}, ["node-7"]), ({"killSwitch": True}, [])])

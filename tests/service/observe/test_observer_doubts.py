@@ -11,7 +11,7 @@ from crds import names
 from crds.providers import DEFAULT_POLICY
 from service.clock import ManualClock
 from service.decide import manifests
-from service.decide.drain import PODS_NOT_LISTED
+from service.decide.reasons import Reason
 from service.decide.world import Contract, Role, World
 from service.decide.world import Reachability as State
 from service.kube.client import Page
@@ -191,7 +191,7 @@ async def test_pods_that_are_not_listed_do_not_hide_the_node(pods, said, monkeyp
     status = builders.running_status(shutdown_started_at=MORNING).to_json()
     world = await seen(Server(), *Role, status=status, workload=workload)
     assert world.workload is not None
-    assert (world.workload.reachable, world.workload.reason, world.pods) == (False, PODS_NOT_LISTED, None)
+    assert (world.workload.reachable, world.workload.reason, world.pods) == (False, Reason.PODS_NOT_LISTED, None)
     assert said in world.workload.message
     assert world.node is not None
     assert world.node.name == "node-7"

@@ -20,9 +20,9 @@ class Scene:
     def pauses(self, count):
         return [self.refusals.note(KEY, WEB, "a budget").total_seconds() for _ in range(count)]
 
-    def again_in(self, key=KEY, of=WEB):
+    def retry_after(self, key=KEY, of=WEB):
         (marked,) = self.refusals.marked(key, (of,))
-        return marked.refusal.again_in if marked.refusal else None
+        return marked.refusal.retry_after if marked.refusal else None
 
 
 @pytest.fixture
@@ -52,22 +52,22 @@ def test_a_pod_carries_its_refusal_with_what_is_left_of_the_pause(scene):
     scene.now += 2
     (marked,) = scene.refusals.marked(KEY, (WEB,))
     assert marked.refusal.reason == "a budget"
-    assert marked.refusal.again_in == pytest.approx(pause - timedelta(seconds=2), abs=timedelta(milliseconds=1))
+    assert marked.refusal.retry_after == pytest.approx(pause - timedelta(seconds=2), abs=timedelta(milliseconds=1))
     scene.now += 60
-    assert scene.again_in() == timedelta(0)
+    assert scene.retry_after() == timedelta(0)
 
 
 @pytest.mark.parametrize("since", [replace(WEB, uid="another"), replace(WEB, leaving=True)])
 def test_the_refusal_of_a_pod_that_is_gone_or_going_is_forgotten(scene, since):
     scene.refusals.note(KEY, WEB, "a budget")
-    assert scene.again_in(of=since) is None
-    assert scene.again_in() is None
+    assert scene.retry_after(of=since) is None
+    assert scene.retry_after() is None
 
 
 def test_a_drain_that_is_over_leaves_nothing_behind(scene):
     scene.refusals.note(KEY, WEB, "a budget")
     scene.refusals.forget(KEY)
-    assert scene.again_in() is None
+    assert scene.retry_after() is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_drain_that_is_over_leaves_nothing_behind(scene):
 def test_a_budget_that_allows_something_has_the_eviction_asked_for_at_once(scene, change, woken):
     scene.refusals.note(KEY, WEB, "a budget")
     assert list(scene.refusals.allowed(frozenset({KEY}), change)) == ([KEY] if woken else [])
-    assert (scene.again_in() == timedelta(0)) is woken
+    assert (scene.retry_after() == timedelta(0)) is woken
 
 
 def test_of_a_crowd_only_as_many_ask_again_as_the_budget_allows(scene):
