@@ -23,7 +23,7 @@ from local.processes import Keeper
 from local.progress import Progress
 from local.provider import kinds
 
-CAPI_KINDS = ("LocalCluster", "Machine")
+CAPI_KINDS = ("Cluster", "Machine")
 LOOK_EVERY = 0.5
 QUIET_SECONDS = 5.0
 

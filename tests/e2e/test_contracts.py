@@ -21,7 +21,7 @@ from tests.e2e.operator import operating
 Raw = dict[str, Any]
 OLD = "v1beta1"
 OLD_MACHINES = Resource(names.CAPI_GROUP, OLD, "machines", "Machine")
-OLD_CLUSTERS = Resource(names.CAPI_GROUP, OLD, "clusters", "LocalCluster")
+OLD_CLUSTERS = Resource(names.CAPI_GROUP, OLD, "clusters", "Cluster")
 CONTRACTS = ("v1beta1", "v1beta2")
 
 

@@ -29,7 +29,7 @@ Raw = dict[str, Any]
 USERS = (access.OPERATOR, access.CAPI)
 """Each replica is a user of its own, so that the audit log tells them apart; nobody else is the second one here."""
 
-CAPI_KINDS = ("LocalCluster", "Machine")
+CAPI_KINDS = ("Cluster", "Machine")
 IN_A_ROW = 10
 LAST_LINES = 25
 LONGEST_LINE = 64 * 1024
