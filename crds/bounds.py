@@ -10,8 +10,15 @@ from typing import Any, Final
 
 from crds.base import field_names
 from crds.envelope import METADATA, TOP_LEVEL
-from crds.fields import COMMANDS_MAX, DAY_ITEMS_MAX, HOUR_ITEMS_MAX, PAIRS_MAX, TAINTS_MAX
-from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec, ScheduleSpec
+from crds.fields import COMMANDS_MAX, DAY_ITEMS_MAX, HOUR_ITEMS_MAX, PAIRS_MAX, TAINTS_MAX, WINDOWS_MAX
+from crds.scheduledmachine import (
+    MachineTemplate,
+    NodeTaint,
+    ProviderSpec,
+    ScheduledMachineSpec,
+    ScheduleSpec,
+    WindowSpec,
+)
 from crds.violations import Reason, Violation
 
 FIELDS_MAX: Final = 100
@@ -56,7 +63,13 @@ _SPEC: Final = Limit(
     inner={
         "schedule": Limit(
             known=field_names(ScheduleSpec),
-            inner={"daysOfWeek": Limit(DAY_ITEMS_MAX), "hoursOfDay": Limit(HOUR_ITEMS_MAX)},
+            inner={
+                "daysOfWeek": Limit(DAY_ITEMS_MAX),
+                "hoursOfDay": Limit(HOUR_ITEMS_MAX),
+                "windows": Limit(
+                    WINDOWS_MAX, each=Limit(known=field_names(WindowSpec), inner={"days": Limit(DAY_ITEMS_MAX)})
+                ),
+            },
         ),
         "bootstrapSpec": _PROVIDER,
         "infrastructureSpec": _PROVIDER,
@@ -102,12 +115,13 @@ def _fitted(given: Any, limit: Limit, path: str, found: list[Violation]) -> Any:
 
 
 def _fitted_items(given: list[Any], limit: Limit, path: str, found: list[Violation]) -> list[Any]:
-    if not any(type(item) is dict and len(item) > limit.most for item in given):
+    if not limit.holds and not any(type(item) is dict and len(item) > limit.most for item in given):
         return given
-    return [
+    kept = [
         _fitted(item, limit, f"{path}[{index}]", found) if type(item) is dict else item
         for index, item in enumerate(given)
     ]
+    return given if all(one is other for one, other in zip(kept, given, strict=True)) else kept
 
 
 def _too_deep(raw: Raw) -> Iterator[Violation]:

@@ -161,21 +161,16 @@ def _filled(field: str) -> str:
 
 
 _WEEKLY: Final = f"({_filled('daysOfWeek')} || {_filled('hoursOfDay')})"
-_CHOICE: Final = ("cron", "daysOfWeek", "hoursOfDay")
+_WINDOWS: Final = _filled("windows")
+_CHOICE: Final = ("cron", "daysOfWeek", "hoursOfDay", "windows")
+NO_CHOICE: Final = "needs daysOfWeek or hoursOfDay with at least one entry, or cron, or windows with at least one entry"
+CRON_AND_WEEKLY: Final = "cannot be combined with daysOfWeek or hoursOfDay; use one or the other"
+WINDOWS_AND_OTHERS: Final = "cannot be combined with daysOfWeek, hoursOfDay or cron; use windows alone"
 
 SCHEDULE_FIELDS: Final = (
-    Several(
-        f"has(self.cron) || {_WEEKLY}",
-        "needs daysOfWeek or hoursOfDay with at least one entry, or cron",
-        "",
-        _CHOICE,
-    ),
-    Several(
-        f"!has(self.cron) || !{_WEEKLY}",
-        "cannot be combined with daysOfWeek or hoursOfDay; use one or the other",
-        "cron",
-        _CHOICE,
-    ),
+    Several(f"has(self.cron) || {_WEEKLY} || {_WINDOWS}", NO_CHOICE, "", _CHOICE),
+    Several(f"!has(self.cron) || !{_WEEKLY}", CRON_AND_WEEKLY, "cron", _CHOICE[:3]),
+    Several(f"!{_WINDOWS} || !has(self.cron) && !{_WEEKLY}", WINDOWS_AND_OTHERS, "windows", _CHOICE),
     Several(
         "has(self.cron) || !has(self.duration)",
         "needs cron: it says how long a window opened by cron lasts",

@@ -29,9 +29,15 @@ def absent(raw: Any) -> dict[tuple[str, ...], Any]:
     missing = _missing(("spec",), spec, SPEC)
     schedule = spec.get("schedule")
     if isinstance(schedule, dict):
-        wanted = SCHEDULE | (WEEKLY if schedule.get("cron") is None else CRON)
-        missing |= _missing(("spec", "schedule"), schedule, wanted)
+        missing |= _missing(("spec", "schedule"), schedule, SCHEDULE | _of_its_form(schedule))
     return missing
+
+
+def _of_its_form(schedule: Raw) -> Raw:
+    """The defaults of the one way in which a schedule says when; windows have none."""
+    if schedule.get("windows"):
+        return {}
+    return WEEKLY if schedule.get("cron") is None else CRON
 
 
 def stale(raw: Any, old: Any) -> list[tuple[str, ...]]:

@@ -13,12 +13,15 @@ from crds import cel, patterns, syntax, values
 from crds.base import Lax
 from crds.cron import CRON_MAX
 from crds.syntax import anchored
+from crds.timeofday import END_MESSAGE, START_MESSAGE, TimeOfDay
 from crds.values import DaySet, HourSet, InvalidValue, Zone, format_duration, parse_duration
 from crds.zones import NAME_MAX as TIMEZONE_MAX
 
 DAY_ITEMS_MAX: Final = 50
 HOUR_ITEMS_MAX: Final = 50
 ITEM_MAX: Final = 200
+WINDOWS_MAX: Final = 50
+TIME_MAX: Final = 5
 COMMANDS_MAX: Final = 100
 COMMAND_MAX: Final = 256
 TAINTS_MAX: Final = 64
@@ -113,6 +116,16 @@ Hours = Annotated[
     HourSet,
     Items(HourSet, _remembered(HourSet.parse_item, ITEM_MAX), HOUR_ITEMS_MAX),
     _list_schema(cel.matches(patterns.HOURS, HourSet.ALLOWED), HOUR_ITEMS_MAX),
+]
+StartTime = Annotated[
+    TimeOfDay,
+    Parsed(TimeOfDay, TimeOfDay.parse_start),
+    _schema(TIME_MAX, cel.matches(patterns.START_TIME, START_MESSAGE)),
+]
+EndTime = Annotated[
+    TimeOfDay,
+    Parsed(TimeOfDay, TimeOfDay.parse_end),
+    _schema(TIME_MAX, cel.matches(patterns.END_TIME, END_MESSAGE)),
 ]
 Cron = Annotated[
     values.Cron,

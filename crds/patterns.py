@@ -33,6 +33,8 @@ _WEEKDAY: Final = _cron_field(f"0{{0,3}}[0-7]|{_any_case(_NAMES['weekday'])}")
 
 DAYS: Final = _listed("(mon|tue|wed|thu|fri|sat|sun)")
 HOURS: Final = _listed("([01]?[0-9]|2[0-3])")
+START_TIME: Final = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
+END_TIME: Final = "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
 DURATION: Final = "^([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$"
 CRON: Final = f"^{_BLANKS}*" + f"{_BLANKS}+".join((_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)) + f"{_BLANKS}*$"
 TIMEZONE: Final = "^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"

@@ -151,6 +151,9 @@ def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
     """The rules that the CRD's schema carries below `path`, but for those over several fields."""
     for name, inner in schema.get("properties", {}).items():
         here = f"{path}.{name}".lstrip(".")
+        if _is_list_of_objects(inner):
+            yield from _lifted_from_list(here, PLACES[path], name, inner)
+            continue
         for rule in inner.get(cel.VALIDATIONS, ()):
             if inner["type"] == "string":
                 yield Check(here, _of_a_field(PLACES[path], name, rule["rule"]), rule["message"])
@@ -168,6 +171,35 @@ def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
         yield from _lifted(inner, here)
     if schema.get("type") == "array":
         yield from _lifted_from_items(schema["items"], path)
+
+
+def _is_list_of_objects(schema: Manifest) -> bool:
+    """Whether it is a list that is written as a whole, so that an update which touches it answers for all of it."""
+    return schema.get("x-kubernetes-list-type") == "atomic" and "properties" in schema["items"]
+
+
+def _lifted_from_list(path: str, place: Place, field: str, schema: Manifest) -> Iterator[Check]:
+    for suffix, expression, message in _within(schema, "self"):
+        yield Check(f"{path}{suffix}", _of_a_field(place, field, expression), message)
+
+
+def _within(schema: Manifest, subject: str, depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    """The rules about a subject and all that is in it: the way there, an expression, and what it says."""
+    for rule in schema.get(cel.VALIDATIONS, ()):
+        yield "", _about(subject, _null_is_absent(rule["rule"], "self")), rule["message"]
+    for name, inner in schema.get("properties", {}).items():
+        absent = Place(subject, "").absent(name)
+        for suffix, expression, message in _within(inner, f"{subject}.{name}", depth):
+            yield f".{name}{suffix}", f"{absent} || ({expression})", message
+    if "items" in schema:
+        each = f"e{depth}"
+        for suffix, expression, message in _within(schema["items"], each, depth + 1):
+            yield f"[]{suffix}", f"{subject}.all({each}, {expression})", message
+
+
+def _null_is_absent(rule: str, subject: str) -> str:
+    """In a CRD's rules null counts as absent, here it has to be said."""
+    return re.sub(rf"has\({subject}\.(\w+)\)", rf"(has({subject}.\1) && {subject}.\1 != null)", rule)
 
 
 def _lifted_from_items(items: Manifest, path: str) -> Iterator[Check]:
@@ -198,10 +230,9 @@ def _schedule() -> Iterator[Check]:
     place = PLACES["spec.schedule"]
     for rule in cel.SCHEDULE_FIELDS:
         untouched = " && ".join(f"{place.same(each)}" for each in rule.inputs)
-        # In a CRD's rules null counts as absent, here it has to be said.
-        said = re.sub(r"has\(self\.(\w+)\)", rf"(has({place.now}.\1) && {place.now}.\1 != null)", rule.rule)
+        said = _about(place.now, _null_is_absent(rule.rule, "self"))
         field = f"spec.schedule.{rule.field}".rstrip(".")
-        yield Check(field, f"oldObject != null && {untouched} || ({_about(place.now, said)})", rule.message)
+        yield Check(field, f"oldObject != null && {untouched} || ({said})", rule.message)
 
 
 def _only_here() -> Iterator[Check]:

@@ -48,8 +48,8 @@ def _schedule(given: Any) -> ScheduleSpec | None:
     except ValidationError:
         return None
     weekly = bool(schedule.days_of_week or schedule.hours_of_day)
-    one_meaning = weekly != (schedule.cron is not None)
-    return schedule if one_meaning and not never_opens(schedule.compiled) else None
+    ways = (weekly, schedule.cron is not None, bool(schedule.windows))
+    return schedule if sum(ways) == 1 and not never_opens(schedule.compiled) else None
 
 
 def _timeout(given: Any) -> timedelta:

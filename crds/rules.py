@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from crds import syntax
+from crds import cel, syntax
 from crds.advice import warnings_for
 from crds.bounds import fitted
 from crds.changes import merely_being_deleted, same, what_it_changes
@@ -22,7 +22,8 @@ from crds.violations import Reason, Violation, shown, translated
 
 Raw = dict[str, Any]
 
-SCHEDULE_CHOICE: Final = ("spec.schedule.cron", "spec.schedule.daysOfWeek", "spec.schedule.hoursOfDay")
+CRON_OR_WEEKLY: Final = ("spec.schedule.cron", "spec.schedule.daysOfWeek", "spec.schedule.hoursOfDay")
+SCHEDULE_CHOICE: Final = (*CRON_OR_WEEKLY, "spec.schedule.windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,14 @@ def _schedule_rules(spec: Raw) -> Iterator[Violation]:
     if type(schedule) is not dict:
         return
     cron, weekly = schedule.get("cron"), schedule.get("daysOfWeek") or schedule.get("hoursOfDay")
+    windows = schedule.get("windows")
     if cron is not None and weekly:
-        message = "cannot be combined with daysOfWeek or hoursOfDay; use one or the other"
-        yield Violation.of("spec.schedule.cron", cron, message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
-    if cron is None and not weekly:
-        message = "needs daysOfWeek or hoursOfDay with at least one entry, or cron"
-        yield Violation.of("spec.schedule", schedule, message, Reason.REQUIRED, SCHEDULE_CHOICE)
+        yield Violation.of("spec.schedule.cron", cron, cel.CRON_AND_WEEKLY, Reason.FORBIDDEN, CRON_OR_WEEKLY)
+    if windows and (cron is not None or weekly):
+        message = cel.WINDOWS_AND_OTHERS
+        yield Violation.of("spec.schedule.windows", windows, message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
+    if cron is None and not weekly and not windows:
+        yield Violation.of("spec.schedule", schedule, cel.NO_CHOICE, Reason.REQUIRED, SCHEDULE_CHOICE)
     if cron is None and schedule.get("duration") is not None:
         message = "needs cron: it says how long a window opened by cron lasts"
         inputs = ("spec.schedule.duration", "spec.schedule.cron")

@@ -3,13 +3,14 @@
 Nothing else in the system computes with schedule time. Pure: the current time is always an argument.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from crds.days import narrowest_gap
+from crds.clockwindows import ClockWindow, ClockWindows, shortest_run
+from crds.days import lowest, narrowest_gap
 from crds.firings import Firings, fires_while_open
 from crds.recurrence import DAY, WeeklyHours, hour_ranges, timeline, unmerged
 from crds.values import DEFAULT_DURATION, MAX_DURATION, Cron, DaySet, HourSet, InvalidValue, Zone, format_duration
@@ -24,6 +25,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _RELEASED: Final = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
 """No schedule is older: what does not open after this never opens."""
 _NONE: Final = (END, END)
+_DESCRIBED: Final = 3
+"""Of more windows than this, a description names only the first."""
+
+Recurring = WeeklyHours | Firings | ClockWindows
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,9 +53,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a machine is in service. Build one with `weekly` or `from_cron`."""
+    """When a machine is in service. Build one with `weekly`, `from_cron` or `from_windows`."""
 
-    recurrence: WeeklyHours | Firings
+    recurrence: Recurring
     zone: Zone
     wraps_on_partial_days: bool = field(default=False, compare=False)
     """Hours written across midnight (`22-6`) on some days only: the morning belongs to the same day, not the next."""
@@ -84,7 +89,19 @@ class Schedule:
         return cls._laid_out(Firings.of(parsed, int(seconds)), _zone(zone))
 
     @classmethod
-    def _laid_out(cls, plan: WeeklyHours | Firings, zone: Zone, *, wraps_on_partial_days: bool = False) -> "Schedule":
+    def from_windows(cls, windows: Iterable[ClockWindow], zone: Zone | str = "UTC") -> "Schedule":
+        """Each window opens at one time of day and closes at another, to the minute; the schedule is their union.
+
+        Raises:
+            InvalidValue: if there are no windows, or there is no such zone.
+        """
+        plan = ClockWindows.of(windows)
+        if not plan.windows:
+            raise InvalidValue("has no windows; name one at least")
+        return cls._laid_out(plan, _zone(zone))
+
+    @classmethod
+    def _laid_out(cls, plan: Recurring, zone: Zone, *, wraps_on_partial_days: bool = False) -> "Schedule":
         return cls(plan, zone, wraps_on_partial_days, open_for_good_since(plan, zone) if plan.unbroken else None)
 
     def covers(self, moment: datetime) -> bool:
@@ -178,13 +195,15 @@ class Schedule:
 
 
 @lru_cache(maxsize=4096)
-def open_for_good_since(recurrence: WeeklyHours | Firings, zone: Zone) -> int | None:
+def open_for_good_since(recurrence: Recurring, zone: Zone) -> int | None:
     """The moment from which a recurrence without gaps of its own is not interrupted by changes of the clock either."""
     opens, closes = next(timeline(recurrence, zone, _RELEASED), (END, 0))
     return max(opens, _RELEASED) if closes >= END else None
 
 
-def _shortest(recurrence: WeeklyHours | Firings) -> int:
+def _shortest(recurrence: Recurring) -> int:
+    if isinstance(recurrence, ClockWindows):
+        return shortest_run(recurrence.windows)
     if isinstance(recurrence, Firings):
         day = recurrence.shape
         runs = list(zip(day.opens, day.closes, strict=True))
@@ -207,11 +226,26 @@ def _overlaps(firings: Firings) -> bool:
     return firings.reach > overnight and firings.reach > overnight + (narrowest_gap(firings.calendar) - 1) * DAY
 
 
-def _described(recurrence: WeeklyHours | Firings) -> str:
+def _described(recurrence: Recurring) -> str:
     if isinstance(recurrence, Firings):
         return f"cron {recurrence.cron} for {format_duration(timedelta(seconds=recurrence.reach))}"
-    days, hours = DaySet(recurrence.weekdays, wraps=True), HourSet(recurrence.hours, wraps=True)
-    return f"{'every day' if days.is_full else days} {'all hours' if hours.is_full else hours}"
+    if isinstance(recurrence, ClockWindows):
+        return _described_windows(recurrence.windows)
+    hours = HourSet(recurrence.hours, wraps=True)
+    return f"{_described_days(recurrence.weekdays)} {'all hours' if hours.is_full else hours}"
+
+
+def _described_windows(windows: tuple[ClockWindow, ...]) -> str:
+    ordered = sorted(windows, key=lambda window: (lowest(window.weekdays), window.starts))
+    described = [f"{_described_days(window.weekdays)} {window.times}" for window in ordered[:_DESCRIBED]]
+    if len(windows) > _DESCRIBED:
+        described.append(f"and {len(windows) - _DESCRIBED} more")
+    return ", ".join(described)
+
+
+def _described_days(weekdays: int) -> str:
+    days = DaySet(weekdays, wraps=True)
+    return "every day" if days.is_full else str(days)
 
 
 def _zone(zone: Zone | str) -> Zone:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Self
 from pydantic import ConfigDict, Field, ValidationError
 
 from crds import cel, fields, names
-from crds.base import Instant, Lax, Model, map_list
+from crds.base import Instant, Lax, Model, atomic_list, map_list
+from crds.clockwindows import ClockWindow
 from crds.schedule import Schedule
 from crds.status import Effect, ScheduledMachineStatus
 from crds.values import Cron, DaySet, HourSet, Zone
@@ -18,8 +19,30 @@ DEFAULT_PROVISIONING_TIMEOUT: Final = timedelta(minutes=15)
 DEFAULT_TIMEZONE: Final = Zone.parse("UTC")
 
 
+class WindowSpec(Model):
+    """A window from one time of day to another, to the minute, on the local clock."""
+
+    days: fields.Days = Field(
+        default=DaySet(),
+        description="Days on which the window begins: mon to sun, ranges such as mon-fri, lists such as mon-wed,fri. "
+        "Absent or empty means every day.",
+    )
+    starts: fields.StartTime = Field(
+        alias="from", description='Time at which the window begins, as a string "HH:MM", "00:00" to "23:59".'
+    )
+    ends: fields.EndTime = Field(
+        alias="to",
+        description='Time at which the window ends, "00:00" to "24:00"; if it is not after `from`, on the next day.',
+    )
+
+    @property
+    def compiled(self) -> ClockWindow:
+        """The window as the algebra takes it."""
+        return ClockWindow.of(self.days.bits, self.starts.minutes, self.ends.minutes)
+
+
 class ScheduleSpec(Model):
-    """When the machine is in service: days and hours of the week, or a cron expression with a duration."""
+    """When the machine is in service: days and hours of the week, cron with a duration, or windows to the minute."""
 
     model_config = ConfigDict(json_schema_extra=cel.validations(cel.SCHEDULE))
 
@@ -40,8 +63,16 @@ class ScheduleSpec(Model):
     duration: fields.WindowDuration | None = Field(
         default=None, description="How long a window opened by cron lasts, for example 8h; at most 7 days; default 1m."
     )
+    windows: Annotated[tuple[WindowSpec, ...], Lax] = Field(
+        default=(),
+        max_length=fields.WINDOWS_MAX,
+        json_schema_extra=atomic_list(nullable=True),
+        description="Instead of days and hours or cron: windows from one time of day to another, to the minute. The "
+        "machine is in service in all of them.",
+    )
     timezone: fields.Timezone = Field(
-        default=DEFAULT_TIMEZONE, description="IANA name of the time zone that days, hours and cron are read in."
+        default=DEFAULT_TIMEZONE,
+        description="IANA name of the time zone that days, hours, cron and windows are read in.",
     )
     enabled: bool = Field(
         default=True, description="false pauses the schedule: what runs stays, nothing is created or removed."
@@ -50,6 +81,8 @@ class ScheduleSpec(Model):
     @cached_property
     def compiled(self) -> Schedule:
         """The set of instants that this schedule denotes, whether enabled or not."""
+        if self.windows:
+            return _from_windows(tuple(window.compiled for window in self.windows), self.timezone)
         return _compile(self.days_of_week, self.hours_of_day, self.cron, self.duration, self.timezone)
 
 
@@ -58,6 +91,9 @@ def _compile(days: DaySet, hours: HourSet, cron: Cron | None, duration: timedelt
     if cron is None:
         return Schedule.weekly(days, hours, zone)
     return Schedule.from_cron(cron, duration, zone)
+
+
+_from_windows = lru_cache(maxsize=8192)(Schedule.from_windows)
 
 
 @lru_cache(maxsize=8192)

@@ -83,7 +83,7 @@ def _drop(target: dict[str, Any], path: list[str]) -> None:
 
 
 def _expanded(value: Any) -> Any:
-    """Spells out long texts and lists: `{repeat: a, times: 64}` and `{items: a, times: 101}`."""
+    """Spells out long texts and lists: `{repeat: a, times: 64}`, `{items: a, times: 101}`, `{copies: …, times: 51}`."""
     if isinstance(value, list):
         return [_expanded(each) for each in value]
     if not isinstance(value, dict):
@@ -92,4 +92,6 @@ def _expanded(value: Any) -> Any:
         return value["repeat"] * value["times"] + value.get("then", "")
     if "items" in value and "times" in value:
         return [f"{value['items']}{number}" for number in range(value["times"])]
+    if "copies" in value:
+        return [copy.deepcopy(value["copies"]) for _ in range(value["times"])]
     return {key: _expanded(each) for key, each in value.items()}
