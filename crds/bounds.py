@@ -10,15 +10,18 @@ from typing import Any, Final
 
 from crds.base import field_names
 from crds.envelope import METADATA, TOP_LEVEL
-from crds.fields import COMMANDS_MAX, DAY_ITEMS_MAX, HOUR_ITEMS_MAX, PAIRS_MAX, TAINTS_MAX, WINDOWS_MAX
-from crds.scheduledmachine import (
-    MachineTemplate,
-    NodeTaint,
-    ProviderSpec,
-    ScheduledMachineSpec,
-    ScheduleSpec,
-    WindowSpec,
+from crds.fields import (
+    COMMANDS_MAX,
+    DATES_MAX,
+    DAY_ITEMS_MAX,
+    EXCEPTIONS_MAX,
+    HOUR_ITEMS_MAX,
+    PAIRS_MAX,
+    TAINTS_MAX,
+    WINDOWS_MAX,
 )
+from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec
+from crds.schedulespec import CalendarRef, ExceptionSpec, ScheduleSpec, WindowSpec
 from crds.violations import Reason, Violation
 
 FIELDS_MAX: Final = 100
@@ -58,6 +61,11 @@ class Limit:
 _PAIRS: Final = Limit(PAIRS_MAX)
 _METADATA: Final = Limit(METADATA_MAX)
 _PROVIDER: Final = Limit(known=field_names(ProviderSpec))
+_WINDOW: Final = Limit(known=field_names(WindowSpec), inner={"days": Limit(DAY_ITEMS_MAX)})
+_EXCEPTION: Final = Limit(
+    known=field_names(ExceptionSpec),
+    inner={"dates": Limit(DATES_MAX), "calendarRef": Limit(known=field_names(CalendarRef))},
+)
 _SPEC: Final = Limit(
     known=field_names(ScheduledMachineSpec),
     inner={
@@ -66,9 +74,8 @@ _SPEC: Final = Limit(
             inner={
                 "daysOfWeek": Limit(DAY_ITEMS_MAX),
                 "hoursOfDay": Limit(HOUR_ITEMS_MAX),
-                "windows": Limit(
-                    WINDOWS_MAX, each=Limit(known=field_names(WindowSpec), inner={"days": Limit(DAY_ITEMS_MAX)})
-                ),
+                "windows": Limit(WINDOWS_MAX, each=_WINDOW),
+                "exceptions": Limit(EXCEPTIONS_MAX, each=_EXCEPTION),
             },
         ),
         "bootstrapSpec": _PROVIDER,

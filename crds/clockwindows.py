@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from crds.days import ALL_WEEKDAYS, Calendar
-from crds.recurrence import DAY, Run, patience_for
+from crds.recurrence import CALENDAR_CYCLE, DAY, Run, patience_for
 from crds.timeofday import MINUTES_A_DAY, TimeOfDay
 from crds.zones import BEGINNING, END, FURTHEST_EAST, Span, Zone
 
@@ -66,6 +66,11 @@ class ClockWindows:
     def settled(self) -> int:
         """It has no dates."""
         return BEGINNING
+
+    @property
+    def cycle(self) -> int:
+        """As the calendar."""
+        return CALENDAR_CYCLE
 
     @property
     def calendar(self) -> Calendar:

@@ -3,7 +3,8 @@
 from copy import copy
 from typing import Any, Final
 
-from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_PROVISIONING_TIMEOUT, DEFAULT_TIMEOUT, DEFAULT_TIMEZONE
+from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_PROVISIONING_TIMEOUT, DEFAULT_TIMEOUT
+from crds.schedulespec import DEFAULT_TIMEZONE
 from crds.values import DEFAULT_DURATION, format_duration
 
 Raw = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from crds.cron import Cron
 from crds.days import Calendar, lowest, widest_gap
-from crds.recurrence import DAY, Run, patience_for
+from crds.recurrence import CALENDAR_CYCLE, DAY, Run, patience_for
 from crds.zones import BEGINNING, END, Span, Zone
 
 
@@ -93,6 +93,11 @@ class Firings:
     def patience(self) -> int:
         """As long as its days need to show every kind of year."""
         return patience_for(self.calendar, unbroken=self.unbroken)
+
+    @property
+    def cycle(self) -> int:
+        """As the calendar."""
+        return CALENDAR_CYCLE
 
     @property
     def calendar(self) -> Calendar:

@@ -16,6 +16,7 @@ from crds.zones import BEGINNING, END, Span, Zone
 DAY: Final = 86400
 HOUR: Final = 3600
 YEAR: Final = 366 * DAY
+CALENDAR_CYCLE: Final = 400 * YEAR
 
 Run = tuple[int, int]
 
@@ -38,6 +39,10 @@ class Recurrence(Protocol):
     @property
     def patience(self) -> int:
         """How long to follow an open window, once nothing irregular lies ahead, before it counts as endless."""
+
+    @property
+    def cycle(self) -> int:
+        """How long to look for an opening, once nothing irregular lies ahead, before there is none."""
 
     def next_day(self, day: int) -> int | None:
         """The first day from `day` on, counted from 1970, on which a run may open."""
@@ -72,6 +77,11 @@ class WeeklyHours:
     def patience(self) -> int:
         """As long as for any week."""
         return patience_for(self.calendar, unbroken=self.unbroken)
+
+    @property
+    def cycle(self) -> int:
+        """As the calendar."""
+        return CALENDAR_CYCLE
 
     @property
     def calendar(self) -> Calendar:
@@ -148,21 +158,27 @@ def patience_for(calendar: Calendar, *, unbroken: bool) -> int:
     for weekdays, so that 2 years show what they do to a week, and 40 to every kind of year.
     """
     if not unbroken:
-        return 400 * YEAR
+        return CALENDAR_CYCLE
     return (2 if calendar.is_weekly or calendar.is_daily else 40) * YEAR
 
 
 def unmerged(recurrence: Recurrence, zone: Zone, after: int) -> Iterator[Run]:
     """The runs that close after a moment, in the order in which they open; they may touch and overlap."""
     moment, found = max(after - recurrence.reach, BEGINNING), False
-    hopeless = max(moment, zone.settled, recurrence.settled) + 400 * YEAR
+    cycle, within = recurrence.cycle, False
+    hopeless = max(moment, zone.settled, recurrence.settled) + cycle
     while moment < (END if found else min(hopeless, END)):
         # Local days begin up to a day before or after those of UTC; spans without a chosen day are passed over.
         day = recurrence.next_day(moment // DAY - 1)
         if day is None:
             return
-        span = zone.span(max(moment, (day - 2) * DAY))
+        begins = max(moment, (day - 2) * DAY)
+        span = zone.span(begins)
+        if within and span.start < moment:
+            span = span._replace(start=moment)
+        # A span of centuries is looked at in pieces, so that the search for what is not there ends.
+        span = span._replace(end=min(span.end, begins + cycle))
         for run in recurrence.runs(zone, span, after):
             found = True
             yield run
-        moment = span.end
+        moment, within = span.end, True

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from crds.invalid import InvalidValue
-from crds.scheduledmachine import DEFAULT_TIMEOUT, Metadata, ScheduleSpec, never_opens
+from crds.scheduledmachine import DEFAULT_TIMEOUT, Metadata
+from crds.schedulespec import ScheduleSpec, never_opens
 from crds.status import ScheduledMachineStatus
 from crds.values import parse_duration
 
@@ -49,7 +50,7 @@ def _schedule(given: Any) -> ScheduleSpec | None:
         return None
     weekly = bool(schedule.days_of_week or schedule.hours_of_day)
     ways = (weekly, schedule.cron is not None, bool(schedule.windows))
-    return schedule if sum(ways) == 1 and not never_opens(schedule.compiled) else None
+    return schedule if sum(ways) == 1 and not never_opens(schedule.recurring) else None
 
 
 def _timeout(given: Any) -> timedelta:

@@ -16,7 +16,8 @@ from crds.bounds import fitted
 from crds.changes import merely_being_deleted, same, what_it_changes
 from crds.envelope import UnknownFields, envelope_rules, namespace_of
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
-from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec, ScheduleSpec, never_opens
+from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec
+from crds.schedulespec import ScheduleSpec, never_opens
 from crds.status import ScheduledMachineStatus
 from crds.violations import Reason, Violation, shown, translated
 
@@ -81,6 +82,7 @@ def _examined(
     violations += envelope_rules(raw, unknown)
     if type(spec) is dict:
         violations += _schedule_rules(spec)
+        violations += _exception_rules(spec)
         violations += _provider_rules(spec, namespace_of(raw), policy)
         violations += _repeated_taints(spec)
         violations += _never_opens(parsed.schedule if parsed else _schedule_alone(spec, unknown))
@@ -135,6 +137,14 @@ def _schedule_rules(spec: Raw) -> Iterator[Violation]:
         yield Violation.of("spec.schedule.duration", schedule["duration"], message, Reason.FORBIDDEN, inputs)
 
 
+def _exception_rules(spec: Raw) -> Iterator[Violation]:
+    schedule = spec.get("schedule")
+    exceptions = schedule.get("exceptions") if type(schedule) is dict else None
+    for index, each in enumerate(exceptions if type(exceptions) is list else ()):
+        if type(each) is dict and bool(each.get("dates")) == (each.get("calendarRef") is not None):
+            yield Violation.of(f"spec.schedule.exceptions[{index}]", each, cel.EXCEPTION["message"])
+
+
 def _schedule_alone(spec: Raw, unknown: UnknownFields) -> ScheduleSpec | None:
     """The schedule, if it can be read, of a spec that cannot be read as a whole."""
     try:
@@ -144,7 +154,7 @@ def _schedule_alone(spec: Raw, unknown: UnknownFields) -> ScheduleSpec | None:
 
 
 def _never_opens(schedule: ScheduleSpec | None) -> Iterator[Violation]:
-    if schedule and schedule.cron is not None and never_opens(schedule.compiled):
+    if schedule and schedule.cron is not None and never_opens(schedule.recurring):
         message, inputs = "never fires: there is no such date or time", ("spec.schedule.cron", "spec.schedule.timezone")
         yield Violation.of("spec.schedule.cron", str(schedule.cron), message, inputs=inputs)
 

@@ -4,15 +4,16 @@ Nothing else in the system computes with schedule time. Pure: the current time i
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from crds.clockwindows import ClockWindow, ClockWindows, shortest_run
 from crds.days import lowest, narrowest_gap
+from crds.exceptions import Excepted, Exceptions, State
 from crds.firings import Firings, fires_while_open
-from crds.recurrence import DAY, WeeklyHours, hour_ranges, timeline, unmerged
+from crds.recurrence import DAY, Recurrence, WeeklyHours, hour_ranges, timeline, unmerged
 from crds.values import DEFAULT_DURATION, MAX_DURATION, Cron, DaySet, HourSet, InvalidValue, Zone, format_duration
 from crds.zones import BEGINNING, END
 
@@ -53,10 +54,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a machine is in service. Build one with `weekly`, `from_cron` or `from_windows`."""
+    """When a machine is in service. Build one with `weekly`, `from_cron` or `from_windows`, then add exceptions."""
 
     recurrence: Recurring
     zone: Zone
+    exceptions: Exceptions | None = None
     wraps_on_partial_days: bool = field(default=False, compare=False)
     """Hours written across midnight (`22-6`) on some days only: the morning belongs to the same day, not the next."""
     open_since: int | None = field(default=None, compare=False, repr=False)
@@ -102,7 +104,27 @@ class Schedule:
 
     @classmethod
     def _laid_out(cls, plan: Recurring, zone: Zone, *, wraps_on_partial_days: bool = False) -> "Schedule":
-        return cls(plan, zone, wraps_on_partial_days, open_for_good_since(plan, zone) if plan.unbroken else None)
+        since = open_for_good_since(plan, zone) if plan.unbroken else None
+        return cls(plan, zone, None, wraps_on_partial_days, since)
+
+    def excepted(self, exceptions: Exceptions) -> "Schedule":
+        """The same schedule with other exceptions, closed or open on their dates in spite of what it says."""
+        plain = self._laid_out(self.recurrence, self.zone, wraps_on_partial_days=self.wraps_on_partial_days)
+        if not exceptions.rules:
+            return plain
+        return replace(plain, exceptions=exceptions, open_since=_open_after(plain, exceptions))
+
+    @property
+    def source(self) -> Recurrence:
+        """What is laid out: the recurrence with its exceptions."""
+        return self.recurrence if self.exceptions is None else Excepted(self.recurrence, self.exceptions)
+
+    @property
+    def known_until(self) -> datetime | None:
+        """The moment until which all calendars know their dates; what is said of later times may change with them."""
+        if self.exceptions is None or self.exceptions.known_through is None:
+            return None
+        return _moment(self.zone.start_of_day(self.exceptions.known_through + 1))
 
     def covers(self, moment: datetime) -> bool:
         """Whether the schedule is open at a moment."""
@@ -117,12 +139,12 @@ class Schedule:
         opens, _ = self._first(after)
         if opens > after:
             return _finite(opens)
-        return _finite(next(timeline(self.recurrence, self.zone, after))[1])
+        return _finite(next(timeline(self.source, self.zone, after))[1])
 
     def windows(self, start: datetime, end: datetime, *, cut: bool = False) -> Iterator[Window]:
         """All windows that touch the period, merged, in order; whole, or with `cut` only their parts within it."""
         until = _seconds_up(end)
-        for opens, closes in timeline(self.recurrence, self.zone, _seconds(start)):
+        for opens, closes in timeline(self.source, self.zone, _seconds(start)):
             if opens >= until or start >= end:
                 return
             known_from = opens if cut or opens > _seconds(start) else self._opening(opens)
@@ -132,7 +154,7 @@ class Schedule:
     def current_window(self, moment: datetime) -> Window | None:
         """The whole window around a moment; `EVER` and `FOREVER` stand for the ends that it does not have."""
         after = _seconds(moment)
-        opens, closes = next(timeline(self.recurrence, self.zone, after), _NONE)
+        opens, closes = next(timeline(self.source, self.zone, after), _NONE)
         return None if opens > after else Window(_moment(self._opening(opens)), _moment(closes))
 
     def closes_at(self, moment: datetime) -> datetime | None:
@@ -144,7 +166,7 @@ class Schedule:
         after = _seconds(moment)
         if self._is_open_for_good(after):
             return None
-        openings = (opens for opens, _ in timeline(self.recurrence, self.zone, after) if opens > after)
+        openings = (opens for opens, _ in timeline(self.source, self.zone, after) if opens > after)
         return _finite(next(openings, END))
 
     @property
@@ -155,11 +177,12 @@ class Schedule:
     @property
     def always_open(self) -> bool:
         """Whether it never closes any more."""
-        return self._is_open_for_good(_RELEASED)
+        released = _moment(_RELEASED)
+        return self.covers(released) and self.next_boundary(released) is None
 
     @property
     def shortest_window(self) -> timedelta | None:
-        """The length of the shortest window as long as nobody changes the clock; None if always open."""
+        """The length of the shortest window without changes of the clock and exceptions; None if always open."""
         if self.recurrence.unbroken:
             return None
         return timedelta(seconds=_shortest(self.recurrence))
@@ -170,12 +193,13 @@ class Schedule:
         return isinstance(self.recurrence, Firings) and _overlaps(self.recurrence)
 
     def describe(self) -> str:
-        """One line for conditions and tables, such as `mon-fri 9-17 America/New_York`."""
-        return f"{_described(self.recurrence)} {self.zone.name}"
+        """One line for conditions and tables, such as `mon-fri 9-17 America/New_York, with exceptions`."""
+        exceptions = ", with exceptions" if self.exceptions else ""
+        return f"{_described(self.recurrence)} {self.zone.name}{exceptions}"
 
     def _first(self, after: int) -> tuple[int, int]:
         """The first run that closes after a moment, as far as one firing opens it."""
-        return next(unmerged(self.recurrence, self.zone, after), _NONE)
+        return next(unmerged(self.source, self.zone, after), _NONE)
 
     def _is_open_for_good(self, after: int) -> bool:
         return self.open_since is not None and self.open_since <= after
@@ -191,7 +215,7 @@ class Schedule:
         return self._run_around(opens, BEGINNING)
 
     def _run_around(self, moment: int, after: int) -> int:
-        return next(opens for opens, closes in timeline(self.recurrence, self.zone, after) if closes > moment)
+        return next(opens for opens, closes in timeline(self.source, self.zone, after) if closes > moment)
 
 
 @lru_cache(maxsize=4096)
@@ -199,6 +223,17 @@ def open_for_good_since(recurrence: Recurring, zone: Zone) -> int | None:
     """The moment from which a recurrence without gaps of its own is not interrupted by changes of the clock either."""
     opens, closes = next(timeline(recurrence, zone, _RELEASED), (END, 0))
     return max(opens, _RELEASED) if closes >= END else None
+
+
+def _open_after(plain: Schedule, exceptions: Exceptions) -> int | None:
+    """The moment from which a schedule does not close any more, if that is certain without a search.
+
+    On the last closed date nothing opens; what opens next may do so as late as windows are long.
+    """
+    last = exceptions.last(State.CLOSED)
+    if plain.open_since is None or last is None:
+        return None
+    return max(plain.open_since, (last + 2) * DAY + plain.recurrence.reach)
 
 
 def _shortest(recurrence: Recurring) -> int:

@@ -51,6 +51,7 @@ _SUBDOMAIN_ALLOWED: Final = (
 
 
 CLUSTER_NAME_MESSAGE: Final = f"must be 1 to {NAME_MAX} characters: {_SUBDOMAIN_ALLOWED}"
+OBJECT_NAME_MESSAGE: Final = f"must be 1 to {PREFIX_MAX} characters: {_SUBDOMAIN_ALLOWED}"
 NAMESPACE_MESSAGE: Final = "must be a namespace: 1 to 63 lower-case letters, digits and inner '-'"
 KIND_MESSAGE: Final = "must be a kind such as RemoteMachine: an upper-case letter, then letters, digits, up to 63"
 API_VERSION_MESSAGE: Final = "must be <group>/<version>, with a version such as v1 or v1beta1"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crds.clockwindows import ClockWindow
 from crds.schedule import EVER, FOREVER, Schedule, Window
-from crds.scheduledmachine import ScheduleSpec
+from crds.schedulespec import ScheduleSpec
 from crds.values import InvalidValue
 from tests.crds import minute_walk
 from tests.crds.brute_force import WEEK, utc
