@@ -11,6 +11,7 @@ from typing import Any, Final
 from crds.base import field_names
 from crds.envelope import METADATA, TOP_LEVEL
 from crds.fields import (
+    CALENDAR_DATES_MAX,
     COMMANDS_MAX,
     DATES_MAX,
     DAY_ITEMS_MAX,
@@ -19,7 +20,9 @@ from crds.fields import (
     PAIRS_MAX,
     TAINTS_MAX,
     WINDOWS_MAX,
+    YEARLY_MAX,
 )
+from crds.schedulecalendar import CalendarSpec, ConfigMapKeyRef, HolidaysSpec, IcsSpec
 from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec
 from crds.schedulespec import CalendarRef, ExceptionSpec, ScheduleSpec, WindowSpec
 from crds.violations import Reason, Violation
@@ -85,21 +88,30 @@ _SPEC: Final = Limit(
         "nodeTaints": Limit(TAINTS_MAX, each=Limit(known=field_names(NodeTaint))),
     },
 )
-_OBJECT: Final = Limit(
-    known=TOP_LEVEL,
+_CALENDAR: Final = Limit(
+    known=field_names(CalendarSpec),
     inner={
-        "spec": _SPEC,
-        "metadata": Limit(
-            known=METADATA, inner={"labels": _METADATA, "annotations": _METADATA, "finalizers": _METADATA}
-        ),
+        "dates": Limit(CALENDAR_DATES_MAX),
+        "yearly": Limit(YEARLY_MAX),
+        "holidays": Limit(known=field_names(HolidaysSpec)),
+        "ics": Limit(known=field_names(IcsSpec), inner={"configMapKeyRef": Limit(known=field_names(ConfigMapKeyRef))}),
     },
 )
 
 
-def fitted(raw: Raw) -> tuple[Raw, list[Violation]]:
+def _object(spec: Limit) -> Limit:
+    metadata = Limit(known=METADATA, inner={"labels": _METADATA, "annotations": _METADATA, "finalizers": _METADATA})
+    return Limit(known=TOP_LEVEL, inner={"spec": spec, "metadata": metadata})
+
+
+MACHINE: Final = _object(_SPEC)
+CALENDAR: Final = _object(_CALENDAR)
+
+
+def fitted(raw: Raw, limit: Limit = MACHINE) -> tuple[Raw, list[Violation]]:
     """The object with all that is too large cut to size, itself if nothing is, and what was too large."""
     found: list[Violation] = []
-    kept = _fitted(raw, _OBJECT, "", found)
+    kept = _fitted(raw, limit, "", found)
     found += _too_deep(raw)
     return kept, found
 

@@ -120,6 +120,20 @@ EXCEPTION: Final[Rule] = {
     "message": "needs either dates, with at least one entry, or calendarRef",
 }
 
+ICS_SIZE: Final[Rule] = {
+    "rule": f"size(bytes(self)) <= {1024 * 1024}",
+    "message": "must be at most 1 MiB; put a larger calendar into several",
+}
+ICS: Final[Rule] = {
+    "rule": "has(self.inline) != has(self.configMapKeyRef)",
+    "message": "needs either inline or configMapKeyRef",
+}
+CALENDAR: Final[Rule] = {
+    "rule": "has(self.dates) && size(self.dates) > 0 || has(self.yearly) && size(self.yearly) > 0"
+    " || has(self.holidays) || has(self.ics)",
+    "message": "needs dates or yearly with at least one entry, or holidays, or ics",
+}
+
 TAINT_KEY: Final[tuple[Rule, ...]] = (
     matches(syntax.anchored(syntax.QUALIFIED_NAME), syntax.KEY_MESSAGE),
     {

@@ -144,6 +144,10 @@ class Yearly(frozenset[Anniversary]):
 
     __slots__ = ()
 
+    def texts(self) -> list[str]:
+        """Items that are read back to the same set."""
+        return [str(each) for each in sorted(self)]
+
     def run(self, day: int) -> Days | None:
         """The first of them at or after a day; one day at a time, unless every day of the year is one."""
         if not self or day > LAST_DAY:
