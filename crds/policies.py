@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from crds import advice, cel, names, syntax, zones
+from crds import advice, cel, countries, names, syntax, zones
 from crds.bounds import DEPTH_MAX, DEPTH_MESSAGE
 from crds.fields import ANNOTATIONS_MAX
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
@@ -21,6 +21,7 @@ RULES: Final = "5spot-scheduledmachines"
 TIMEZONES: Final = "5spot-timezones"
 ADVICE: Final = "5spot-advice"
 DEPTH: Final = "5spot-depth"
+CALENDARS: Final = "5spot-calendars"
 PART_OF: Final = {"app.kubernetes.io/part-of": "5spot"}
 
 
@@ -74,6 +75,7 @@ def manifests(policy: ProviderPolicy = DEFAULT_POLICY) -> dict[str, list[Manifes
         "timezones.yaml": _bound(_timezones(), "Deny"),
         "depth.yaml": _bound(_depth(), "Deny"),
         "advice.yaml": _bound(_advice(), "Warn"),
+        "calendars.yaml": _bound(_calendars(), "Deny"),
     }
 
 
@@ -308,6 +310,46 @@ def _deeper(value: str, left: int) -> str:
     inner = f"v{left}"
     below = f"[type({value}) == map ? {value}[x] : x].exists({inner}, {_deeper(inner, left - 1)})"
     return f"{nested} && {value}.exists(x, {below})"
+
+
+def _calendars() -> Manifest:
+    """The countries and subdivisions, a list too long for a CRD; all other rules of calendars are in their CRDs."""
+    known = countries.known()
+    listed = ", ".join(f"'{country}': {_words(parts)}" for country, parts in known.items())
+    variables = {
+        "holidays": _or_empty("dyn(object.spec)", "holidays"),
+        "oldHolidays": f"oldObject == null ? {_EMPTY} : ({_or_empty('dyn(oldObject.spec)', 'holidays')})",
+        "known": f"{{{listed}}}",
+        "same": "variables.holidays == variables.oldHolidays",
+        "country": "variables.holidays.?country.orValue('')",
+        "subdivision": "variables.holidays.?subdivision.orValue(null)",
+    }
+    checks = (
+        Check(
+            "spec.holidays.country",
+            "variables.country == '' || variables.same || variables.country in variables.known",
+            "is not a country whose holidays are known; write its ISO 3166-1 code of two letters, such as GB",
+        ),
+        Check(
+            "spec.holidays.subdivision",
+            "variables.subdivision == null || variables.same || !(variables.country in variables.known)"
+            " || variables.subdivision in variables.known[variables.country]",
+            "is not a subdivision of this country with holidays of its own; leave it out or write a code such as SCT",
+        ),
+    )
+    policy = _policy(CALENDARS, variables, checks)
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    rule |= {"resources": [names.CALENDAR_PLURAL, names.CLUSTER_CALENDAR_PLURAL], "scope": "*"}
+    return policy
+
+
+def _words(words: Iterable[str]) -> str:
+    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
+
+
+def _or_empty(container: str, field: str) -> str:
+    given = f"{container}.{field}"
+    return f"has({given}) && {given} != null ? {given} : {_EMPTY}"
 
 
 _DAYS: Final = "['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']"

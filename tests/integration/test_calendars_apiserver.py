@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from crds import names
-from crds.generate import CALENDARS_FILE, ROOT
+from crds.generate import CALENDARS_FILE, POLICIES, ROOT
 from local.cluster import Cluster
 from service.kube.client import Client, PatchKind
 from service.kube.decode import decoded
@@ -16,6 +16,7 @@ from service.kube.errors import NotFound, Rejected
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from service.kube.transport import Request
 from tests.corpus import calendar, load_calendars
+from tests.integration.policy_door import applied, documents
 from tests.waiting import until
 
 CALENDARS = Resource(names.GROUP, names.VERSION, names.CALENDAR_PLURAL, names.CALENDAR_KIND)
@@ -62,6 +63,19 @@ async def test_schema_and_cel_judge_as_the_rules_but_for_the_list_of_countries(c
     admitted = {case.id for case in cases if await admits(client, CALENDARS, case.manifest, namespace)}
     expected = {case.id for case in cases if case.valid or case.webhook_only}
     assert admitted == expected
+
+
+async def test_with_the_policy_the_api_server_knows_the_countries_too(client: Client, namespace: str) -> None:
+    cases = [case for case in load_calendars() if case.rule.startswith("holidays")]
+    unknown = next(case for case in cases if case.webhook_only)
+    async with applied(client, documents(POLICIES / "calendars.yaml"), namespace):
+        await until(lambda: _refused(client, unknown.manifest, namespace))
+        admitted = [case.id for case in cases if await admits(client, CALENDARS, case.manifest, namespace)]
+    assert admitted == [case.id for case in cases if case.valid]
+
+
+async def _refused(client: Client, manifest: dict[str, Any], namespace: str) -> bool:
+    return not await admits(client, CALENDARS, manifest, namespace)
 
 
 async def test_the_cluster_scoped_kind_is_as_strict(client: Client) -> None:
