@@ -1,13 +1,16 @@
 """The rules of calendars on their corpus, and that an update answers only for what it changes."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import yaml
 
 from crds import countries, names
 from crds.calendarrules import check_calendar
 from crds.calendars import CalendarKind
 from crds.calendarschema import calendar_definitions
+from crds.rules import check as check_machine
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
 from tests.corpus import Case, calendar, load_calendars
 from tests.crds.test_schema import nodes
@@ -124,3 +127,15 @@ def test_a_status_that_makes_no_sense_counts_as_none():
     assert CalendarStatus.read({"nextDates": 5}) == CalendarStatus.read(None) == CalendarStatus()
     status = {"nextDates": [{"date": "2026-12-25", "name": "Christmas Day"}], "knownThrough": "2036-12-31"}
     assert CalendarStatus.read(status).to_json() == status
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "calendars").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_is_allowed(path: Path):
+    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if raw["kind"] == names.KIND:
+        assert check_machine(raw).allowed
+    else:
+        assert check_calendar(raw, kind=CalendarKind(raw["kind"])).allowed

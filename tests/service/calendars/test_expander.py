@@ -4,12 +4,16 @@ import resource
 import subprocess
 import sys
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pytest
+import yaml
 
-from crds.calendars import CalendarDates, CalendarProblem, Unreadable
+from crds.calendars import CalendarDates, CalendarKind, CalendarProblem, CalendarReference, Unreadable
 from crds.dates import day_of
 from crds.expansion import Horizon, outlook
+from crds.rules import check
+from crds.schedule import Schedule
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
 from crds.zones import Zone
 from service.calendars.expander import Expander
@@ -153,6 +157,31 @@ async def test_the_names_of_dates_are_one_short_line():
     ((_, name),) = upcoming(found)
     assert len(name) <= 128
     assert name.isprintable()
+
+
+async def test_the_example_of_a_machine_with_calendars_is_closed_on_their_dates():
+    machine, *calendars = (example(name) for name in ("machine", "company", "scotland"))
+    schedule = check(machine).model.spec.schedule
+    known = {}
+    for each in calendars:
+        reference = CalendarReference(CalendarKind(each["kind"]), each["metadata"]["name"])
+        known[reference] = await Expander().dates(str(reference), CalendarSpec.parse(each["spec"]), TODAY)
+    resolved = schedule.resolved(known)
+    assert isinstance(resolved, Schedule)
+    start, end = (datetime(2026, 12, day, tzinfo=UTC) for day in (10, 16))
+    assert [f"{each.opens:%d %H:%M}-{each.closes:%d %H:%M}" for each in resolved.windows(start, end)] == [
+        "10 09:00-10 18:00",
+        "11 00:00-12 00:00",
+        "14 09:00-14 18:00",
+        "15 09:00-15 18:00",
+    ]
+    assert schedule.exception_on(date(2027, 1, 4), known) == ("Closed", "Stocktaking")
+    assert schedule.exception_on(date(2026, 12, 25), known) == ("Closed", "Christmas Day")
+
+
+def example(name: str) -> dict:
+    path = Path(__file__).parents[3] / "examples" / "calendars" / f"{name}.yaml"
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 class TestOutlook:
