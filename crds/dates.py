@@ -42,8 +42,12 @@ class DaySource(Protocol):
         """The first run of days at or after a day; one that began earlier counts from that day on."""
 
     @property
-    def last(self) -> int | None:
-        """The last day of all; None if they go on for ever."""
+    def last(self) -> int:
+        """The last of its single days; the first day of the calendar if there are none."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there are days beyond that, in every year."""
 
 
 class Dates:
@@ -85,9 +89,14 @@ class Dates:
         return Days(self._firsts[index], self._lasts[index]) if index < len(self._firsts) else None
 
     @property
-    def last(self) -> int | None:
-        """The last day; one before all others if there are none."""
+    def last(self) -> int:
+        """The last day."""
         return self._lasts[-1] if self._lasts else FIRST_DAY
+
+    @property
+    def goes_on(self) -> bool:
+        """It has an end."""
+        return False
 
     def texts(self) -> list[str]:
         """Items that are read back to the same set."""
@@ -163,9 +172,14 @@ class Yearly(frozenset[Anniversary]):
         return None
 
     @property
-    def last(self) -> int | None:
-        """There is none, unless the set is empty."""
-        return None if self else FIRST_DAY
+    def last(self) -> int:
+        """It has no single days."""
+        return FIRST_DAY
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there are any."""
+        return bool(self)
 
 
 class Either(NamedTuple):
@@ -182,10 +196,14 @@ class Either(NamedTuple):
         return min(one, other, key=lambda run: (run.first, -run.last))
 
     @property
-    def last(self) -> int | None:
-        """The later end of both."""
-        one, other = self.dates.last, self.yearly.last
-        return None if one is None or other is None else max(one, other)
+    def last(self) -> int:
+        """The last of the single days."""
+        return self.dates.last
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there are days of every year."""
+        return self.yearly.goes_on
 
 
 def day_of(given: date) -> int:

@@ -11,6 +11,7 @@ from heapq import merge
 from typing import NamedTuple
 
 from crds.dates import Days, DaySource
+from crds.days import FIRST_DAY
 from crds.recurrence import DAY, YEAR, Recurrence, Run
 from crds.zones import Span, Zone
 
@@ -69,16 +70,23 @@ class Exceptions:
                 last = min(last, run.first - 1)
         return Days(own.first, last)
 
-    def last(self, *states: State) -> int | None:
-        """The last day of rules with these states; None if they go on for ever."""
-        ends = [rule.days.last for rule in self.rules if rule.state in states]
-        if any(end is None for end in ends):
+    @property
+    def last(self) -> int:
+        """The last single day of all rules."""
+        return max(rule.days.last for rule in self.rules)
+
+    @property
+    def go_on(self) -> bool:
+        """Whether a rule names days of every year."""
+        return any(rule.days.goes_on for rule in self.rules)
+
+    @property
+    def last_closed(self) -> int | None:
+        """The last day that may be closed; None if there is no last one."""
+        closed = [rule.days for rule in self.rules if rule.state is State.CLOSED]
+        if any(days.goes_on for days in closed):
             return None
-        return max((end for end in ends if end is not None), default=-LARGE)
-
-
-LARGE = 10**7
-"""More days than there are."""
+        return max((days.last for days in closed), default=FIRST_DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +104,22 @@ class Excepted:
     @property
     def unbroken(self) -> bool:
         """Whether neither the recurrence nor a closed date leaves a gap."""
-        return self.base.unbroken and self.exceptions.run(-LARGE, State.CLOSED) is None
+        return self.base.unbroken and self.exceptions.run(FIRST_DAY, State.CLOSED) is None
 
     @property
     def settled(self) -> int:
-        """The moment after the last date, unless they go on for ever."""
-        last = self.exceptions.last(*State)
-        return self.base.settled if last is None else max(self.base.settled, (last + 2) * DAY)
+        """The moment after the last single date."""
+        return max(self.base.settled, (self.exceptions.last + 2) * DAY)
 
     @property
     def patience(self) -> int:
         """Days of every year are seen in every kind of year after 40 of them."""
-        return 40 * YEAR if self._goes_on else self.base.patience
+        return 40 * YEAR if self.exceptions.go_on else self.base.patience
 
     @property
     def cycle(self) -> int:
         """Likewise."""
-        return 40 * YEAR if self._goes_on else self.base.cycle
-
-    @property
-    def _goes_on(self) -> bool:
-        return self.exceptions.last(*State) is None
+        return 40 * YEAR if self.exceptions.go_on else self.base.cycle
 
     def next_day(self, day: int) -> int | None:
         """The first day on which the recurrence may open, or that is open as an exception."""

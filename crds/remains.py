@@ -50,7 +50,8 @@ def _schedule(given: Any) -> ScheduleSpec | None:
         return None
     weekly = bool(schedule.days_of_week or schedule.hours_of_day)
     ways = (weekly, schedule.cron is not None, bool(schedule.windows))
-    return schedule if sum(ways) == 1 and not never_opens(schedule.recurring) else None
+    clear = sum(ways) == 1 and all(bool(each.dates) != bool(each.calendar_ref) for each in schedule.exceptions)
+    return schedule if clear and not never_opens(schedule.recurring) else None
 
 
 def _timeout(given: Any) -> timedelta:

@@ -11,7 +11,7 @@ from typing import Final
 
 from crds.clockwindows import ClockWindow, ClockWindows, shortest_run
 from crds.days import lowest, narrowest_gap
-from crds.exceptions import Excepted, Exceptions, State
+from crds.exceptions import Excepted, Exceptions
 from crds.firings import Firings, fires_while_open
 from crds.recurrence import DAY, Recurrence, WeeklyHours, hour_ranges, timeline, unmerged
 from crds.values import DEFAULT_DURATION, MAX_DURATION, Cron, DaySet, HourSet, InvalidValue, Zone, format_duration
@@ -230,7 +230,7 @@ def _open_after(plain: Schedule, exceptions: Exceptions) -> int | None:
 
     On the last closed date nothing opens; what opens next may do so as late as windows are long.
     """
-    last = exceptions.last(State.CLOSED)
+    last = exceptions.last_closed
     if plain.open_since is None or last is None:
         return None
     return max(plain.open_since, (last + 2) * DAY + plain.recurrence.reach)

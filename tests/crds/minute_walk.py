@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tests.crds.brute_force import MINUTE, WEEK, Pair, chosen, cron_match, joined, unseen, weekly, zone
 
 Rule = tuple[list[str], str]
-"""The dates and ranges of an exception, and its state."""
+"""The dates, ranges and days of every year (`12-25`) of an exception, and its state."""
 RUN_UP = timedelta(days=9)
 """A window may have begun that long before the period: firings last up to seven days."""
 
@@ -33,7 +33,7 @@ class Exceptions:
     def state(self, day: date) -> str:
         text = day.isoformat()
         for ranges, state in self.rules:
-            if any(ends[0] <= text <= ends[-1] for ends in ranges):
+            if any(ends[0] <= text <= ends[-1] or ends == [text[5:]] for ends in ranges):
                 return state
         return ""
 

@@ -85,8 +85,9 @@ def test_the_calendar_ends_with_the_year_9999():
 
 def test_days_of_every_year_have_no_end_and_single_dates_have_one():
     single, yearly = dates("2026-12-24"), Yearly([Anniversary(12, 25)])
-    assert Either(single, Yearly()).last == day_of(date(2026, 12, 24))
-    assert Either(single, yearly).last is None
+    assert Either(single, yearly).last == single.last == day_of(date(2026, 12, 24))
+    assert Either(single, yearly).goes_on
+    assert not Either(single, Yearly()).goes_on
     assert runs(Either(single, yearly), date(2026, 1, 1), date(2026, 12, 31)) == {
         date(2026, 12, 24),
         date(2026, 12, 25),

@@ -18,6 +18,7 @@ from tests.crds.test_schedule import SEARCH, around, cron, crons, cut, day_items
 places = st.sampled_from(PLACES)
 states = st.sampled_from(["Closed", "Open"])
 ranges = st.tuples(st.integers(-3, 3), st.integers(0, 4))
+some_days = st.lists(st.integers(-3, 3), min_size=1, max_size=3)
 shapes = st.lists(st.tuples(st.lists(ranges, min_size=1, max_size=3), states), min_size=1, max_size=3)
 
 
@@ -88,6 +89,24 @@ def test_covers_and_next_boundary_agree_with_the_windows(place, given, shape, se
     assert schedule.current_window(moment) == (found[0] if inside else None)
     openings = [each.opens for each in found if each.opens > moment]
     assert schedule.next_opening(moment) == (min(openings) if openings else None)
+
+
+@SEARCH
+@given(places, window_lists, st.lists(st.tuples(some_days, states), min_size=1, max_size=2))
+def test_days_of_every_year_agree_with_a_walk_minute_by_minute(place, given, shape):
+    middle, period = minute_walk.local_day(place[0], utc(place[1])), around(place[1], 60)
+    written = [([f"{middle + timedelta(days=each):%m-%d}" for each in days], state) for days, state in shape]
+    made = [(Either(Dates(), Yearly(map(Anniversary.parse, days))), state) for days, state in written]
+    schedule = excepted(windows(*given, zone=place[0]), *made)
+    assert cut(schedule, period) == minute_walk.windows(given, written, place[0], period)
+
+
+def test_a_closed_date_decades_ahead_is_found_beside_days_of_every_year():
+    christmas = Either(Dates(), Yearly([Anniversary(12, 25)]))
+    schedule = excepted(windows(window("00:00-24:00")), (christmas, "Open"), (["2090-05-05"], "Closed"))
+    assert schedule.next_boundary(utc("2026-01-01")) == utc("2090-05-05")
+    assert schedule.next_boundary(utc("2090-05-05")) == utc("2090-05-06")
+    assert schedule.next_boundary(utc("2090-05-06")) is None
 
 
 def test_on_a_closed_date_no_window_begins_and_one_of_the_evening_before_runs_to_its_end():

@@ -3,6 +3,8 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crds.calendars import (
     CalendarDates,
@@ -14,11 +16,12 @@ from crds.calendars import (
     Undecidable,
     Unreadable,
 )
-from crds.dates import Anniversary, day_of
+from crds.dates import Anniversary, date_of, day_of
 from crds.exceptions import State
 from crds.schedule import Schedule
 from crds.schedulespec import CalendarsNeededError, ScheduleSpec
 from crds.zones import Zone
+from tests.crds import brute_force
 from tests.crds.brute_force import utc
 from tests.crds.test_schedule import shown
 
@@ -40,8 +43,8 @@ def event(begins: str, ends: str, name: str = "") -> Event:
     return Event(*(int(utc(each).timestamp()) for each in (begins, ends)), name)
 
 
-def resolved(given: ScheduleSpec, calendars: dict) -> Schedule:
-    schedule = given.resolved(calendars)
+def resolved(asked: ScheduleSpec, calendars: dict) -> Schedule:
+    schedule = asked.resolved(calendars)
     assert isinstance(schedule, Schedule)
     return schedule
 
@@ -98,6 +101,23 @@ def test_an_event_that_ends_at_midnight_does_not_touch_the_new_day():
     assert event("2026-12-24T10:00", "2026-12-25").days(Zone.parse("UTC"))[:2] == (day_of(date(2026, 12, 24)),) * 2
     instant = event("2026-12-25", "2026-12-25").days(Zone.parse("UTC"))
     assert instant[:2] == (day_of(date(2026, 12, 25)),) * 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["UTC", "Asia/Kathmandu", "America/Havana", "Africa/Cairo", "Pacific/Apia", "America/New_York"]),
+    st.integers(0, 14 * 1440),
+    st.integers(0, 3 * 1440),
+    st.sampled_from(["2026-10-25", "2026-03-05", "2026-04-20", "2011-12-25"]),
+)
+def test_the_dates_of_an_event_are_those_that_the_clock_shows_during_it(zone, begins, length, around):
+    start = utc(around) + timedelta(minutes=begins)
+    moments = [start + timedelta(minutes=each) for each in range(max(length, 1))]
+    shown_dates = {moment.astimezone(brute_force.zone(zone)).date() for moment in moments}
+    first, last, _ = Event(int(start.timestamp()), int(start.timestamp()) + 60 * length).days(Zone.parse(zone))
+    every = {date_of(each) for each in range(first, last + 1)}
+    assert shown_dates <= every
+    assert every - shown_dates <= {date(2011, 12, 30)}
 
 
 def test_days_of_every_year_go_on_for_ever():
