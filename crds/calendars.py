@@ -132,6 +132,34 @@ Calendars = Mapping[CalendarReference, CalendarDates | Unreadable]
 """The calendars at hand; one that is not there does not exist."""
 
 
+class CalendarShelf:
+    """The calendars of all namespaces: the controller holds those that it watches, a command those of its files."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, CalendarReference], CalendarDates | Unreadable] = {}
+
+    def put(self, namespace: str, reference: CalendarReference, dates: CalendarDates | Unreadable) -> None:
+        """Hold a calendar; the namespace of a ClusterScheduleCalendar does not matter."""
+        self._held[_place(namespace, reference)] = dates
+
+    def drop(self, namespace: str, reference: CalendarReference) -> None:
+        """Forget a calendar that was deleted."""
+        self._held.pop(_place(namespace, reference), None)
+
+    def holds(self, namespace: str, reference: CalendarReference) -> bool:
+        """Whether there is such a calendar, readable or not."""
+        return _place(namespace, reference) in self._held
+
+    def seen_from(self, namespace: str, references: Iterable[CalendarReference]) -> Calendars:
+        """The calendars that a schedule of a namespace means by these names."""
+        places = ((each, _place(namespace, each)) for each in references)
+        return {reference: self._held[place] for reference, place in places if place in self._held}
+
+
+def _place(namespace: str, reference: CalendarReference) -> tuple[str, CalendarReference]:
+    return ("" if reference.kind is CalendarKind.CLUSTER else namespace), reference
+
+
 class Undecidable(NamedTuple):
     """A schedule that cannot be read whole, with the calendars that are to blame."""
 
