@@ -31,13 +31,13 @@ def warnings_for(spec: ScheduledMachineSpec) -> tuple[str, ...]:
 
 def _warnings(spec: ScheduledMachineSpec) -> Iterator[str]:
     schedule = spec.schedule
-    if schedule.compiled.wraps_on_partial_days:
+    if schedule.recurring.wraps_on_partial_days:
         yield (
             f"spec.schedule: the hours {schedule.hours_of_day} run past midnight, but day and hour are tested "
             f"separately: they are active in the morning and in the evening of {schedule.days_of_week}, "
             "not in the morning after"
         )
-    shortest, overlapping = _traits(schedule.compiled)
+    shortest, overlapping = _traits(schedule.recurring)
     if overlapping:
         yield _OVERLAP
     grace = min(spec.graceful_shutdown_timeout, spec.node_drain_timeout)

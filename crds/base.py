@@ -110,3 +110,9 @@ Lax = Strict(strict=False)
 def map_list(*keys: str) -> dict[str, JsonValue]:
     """Schema words for a list whose entries are told apart by these fields."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+def atomic_list(*, nullable: bool = False) -> dict[str, JsonValue]:
+    """Schema words for a list that has one owner as a whole."""
+    words: dict[str, JsonValue] = {"x-kubernetes-list-type": "atomic"}
+    return {**words, "nullable": True} if nullable else words

@@ -10,8 +10,21 @@ from typing import Any, Final
 
 from crds.base import field_names
 from crds.envelope import METADATA, TOP_LEVEL
-from crds.fields import COMMANDS_MAX, DAY_ITEMS_MAX, HOUR_ITEMS_MAX, PAIRS_MAX, TAINTS_MAX
-from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec, ScheduleSpec
+from crds.fields import (
+    CALENDAR_DATES_MAX,
+    COMMANDS_MAX,
+    DATES_MAX,
+    DAY_ITEMS_MAX,
+    EXCEPTIONS_MAX,
+    HOUR_ITEMS_MAX,
+    PAIRS_MAX,
+    TAINTS_MAX,
+    WINDOWS_MAX,
+    YEARLY_MAX,
+)
+from crds.schedulecalendar import CalendarSpec, ConfigMapKeyRef, HolidaysSpec, IcsSpec
+from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec
+from crds.schedulespec import CalendarRef, ExceptionSpec, ScheduleSpec, WindowSpec
 from crds.violations import Reason, Violation
 
 FIELDS_MAX: Final = 100
@@ -51,12 +64,22 @@ class Limit:
 _PAIRS: Final = Limit(PAIRS_MAX)
 _METADATA: Final = Limit(METADATA_MAX)
 _PROVIDER: Final = Limit(known=field_names(ProviderSpec))
+_WINDOW: Final = Limit(known=field_names(WindowSpec), inner={"days": Limit(DAY_ITEMS_MAX)})
+_EXCEPTION: Final = Limit(
+    known=field_names(ExceptionSpec),
+    inner={"dates": Limit(DATES_MAX), "calendarRef": Limit(known=field_names(CalendarRef))},
+)
 _SPEC: Final = Limit(
     known=field_names(ScheduledMachineSpec),
     inner={
         "schedule": Limit(
             known=field_names(ScheduleSpec),
-            inner={"daysOfWeek": Limit(DAY_ITEMS_MAX), "hoursOfDay": Limit(HOUR_ITEMS_MAX)},
+            inner={
+                "daysOfWeek": Limit(DAY_ITEMS_MAX),
+                "hoursOfDay": Limit(HOUR_ITEMS_MAX),
+                "windows": Limit(WINDOWS_MAX, each=_WINDOW),
+                "exceptions": Limit(EXCEPTIONS_MAX, each=_EXCEPTION),
+            },
         ),
         "bootstrapSpec": _PROVIDER,
         "infrastructureSpec": _PROVIDER,
@@ -65,21 +88,30 @@ _SPEC: Final = Limit(
         "nodeTaints": Limit(TAINTS_MAX, each=Limit(known=field_names(NodeTaint))),
     },
 )
-_OBJECT: Final = Limit(
-    known=TOP_LEVEL,
+_CALENDAR: Final = Limit(
+    known=field_names(CalendarSpec),
     inner={
-        "spec": _SPEC,
-        "metadata": Limit(
-            known=METADATA, inner={"labels": _METADATA, "annotations": _METADATA, "finalizers": _METADATA}
-        ),
+        "dates": Limit(CALENDAR_DATES_MAX),
+        "yearly": Limit(YEARLY_MAX),
+        "holidays": Limit(known=field_names(HolidaysSpec)),
+        "ics": Limit(known=field_names(IcsSpec), inner={"configMapKeyRef": Limit(known=field_names(ConfigMapKeyRef))}),
     },
 )
 
 
-def fitted(raw: Raw) -> tuple[Raw, list[Violation]]:
+def _object(spec: Limit) -> Limit:
+    metadata = Limit(known=METADATA, inner={"labels": _METADATA, "annotations": _METADATA, "finalizers": _METADATA})
+    return Limit(known=TOP_LEVEL, inner={"spec": spec, "metadata": metadata})
+
+
+MACHINE: Final = _object(_SPEC)
+CALENDAR: Final = _object(_CALENDAR)
+
+
+def fitted(raw: Raw, limit: Limit = MACHINE) -> tuple[Raw, list[Violation]]:
     """The object with all that is too large cut to size, itself if nothing is, and what was too large."""
     found: list[Violation] = []
-    kept = _fitted(raw, _OBJECT, "", found)
+    kept = _fitted(raw, limit, "", found)
     found += _too_deep(raw)
     return kept, found
 
@@ -102,12 +134,13 @@ def _fitted(given: Any, limit: Limit, path: str, found: list[Violation]) -> Any:
 
 
 def _fitted_items(given: list[Any], limit: Limit, path: str, found: list[Violation]) -> list[Any]:
-    if not any(type(item) is dict and len(item) > limit.most for item in given):
+    if not limit.holds and not any(type(item) is dict and len(item) > limit.most for item in given):
         return given
-    return [
+    kept = [
         _fitted(item, limit, f"{path}[{index}]", found) if type(item) is dict else item
         for index, item in enumerate(given)
     ]
+    return given if all(one is other for one, other in zip(kept, given, strict=True)) else kept
 
 
 def _too_deep(raw: Raw) -> Iterator[Violation]:

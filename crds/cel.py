@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 from crds import patterns, syntax
 from crds.cron import ALLOWED as CRON_ALLOWED
+from crds.dates import DATES_ALLOWED, RANGE_MAX, RANGE_MESSAGE
 from crds.providers import ProviderPolicy, kinds_expression
 from crds.values import format_duration
 
@@ -48,6 +49,12 @@ def _quoted(pattern: str) -> str:
 def matches(pattern: str, message: str) -> Rule:
     """What `pattern` in a schema says too, but in words that help whoever reads the refusal."""
     return {"rule": f"self.matches({_quoted(pattern)})", "message": message}
+
+
+def one_of(values: Iterable[str]) -> Rule:
+    """One of a few words."""
+    listed = [f"'{value}'" for value in values]
+    return {"rule": f"self in [{', '.join(listed)}]", "message": f"must be {' or '.join(listed)}"}
 
 
 def duration(limit: timedelta) -> Rule:
@@ -96,6 +103,36 @@ CRON: Final[tuple[Rule, ...]] = (
         "message": "never fires: there is no such date",
     },
 )
+
+_DAY: Final = "timestamp(self.split('/')[{}] + 'T00:00:00Z')"
+_LENGTH: Final = f"{_DAY.format(1)} - {_DAY.format(0)}"
+DATES: Final[tuple[Rule, ...]] = (
+    matches(patterns.DATES, DATES_ALLOWED),
+    {
+        # Asked of texts that are no dates too, and must not fail on them.
+        "rule": f"!self.contains('/') || !self.matches({_quoted(patterns.DATES)})"
+        f" || {_LENGTH} >= duration('0s') && {_LENGTH} < duration('{RANGE_MAX * 24}h')",
+        "message": RANGE_MESSAGE,
+    },
+)
+EXCEPTION: Final[Rule] = {
+    "rule": "(has(self.dates) && size(self.dates) > 0) != has(self.calendarRef)",
+    "message": "needs either dates, with at least one entry, or calendarRef",
+}
+
+ICS_SIZE: Final[Rule] = {
+    "rule": f"size(bytes(self)) <= {1024 * 1024}",
+    "message": "must be at most 1 MiB; put a larger calendar into several",
+}
+ICS: Final[Rule] = {
+    "rule": "has(self.inline) != has(self.configMapKeyRef)",
+    "message": "needs either inline or configMapKeyRef",
+}
+CALENDAR: Final[Rule] = {
+    "rule": "has(self.dates) && size(self.dates) > 0 || has(self.yearly) && size(self.yearly) > 0"
+    " || has(self.holidays) || has(self.ics)",
+    "message": "needs dates or yearly with at least one entry, or holidays, or ics",
+}
 
 TAINT_KEY: Final[tuple[Rule, ...]] = (
     matches(syntax.anchored(syntax.QUALIFIED_NAME), syntax.KEY_MESSAGE),
@@ -161,21 +198,16 @@ def _filled(field: str) -> str:
 
 
 _WEEKLY: Final = f"({_filled('daysOfWeek')} || {_filled('hoursOfDay')})"
-_CHOICE: Final = ("cron", "daysOfWeek", "hoursOfDay")
+_WINDOWS: Final = _filled("windows")
+_CHOICE: Final = ("cron", "daysOfWeek", "hoursOfDay", "windows")
+NO_CHOICE: Final = "needs daysOfWeek or hoursOfDay with at least one entry, or cron, or windows with at least one entry"
+CRON_AND_WEEKLY: Final = "cannot be combined with daysOfWeek or hoursOfDay; use one or the other"
+WINDOWS_AND_OTHERS: Final = "cannot be combined with daysOfWeek, hoursOfDay or cron; use windows alone"
 
 SCHEDULE_FIELDS: Final = (
-    Several(
-        f"has(self.cron) || {_WEEKLY}",
-        "needs daysOfWeek or hoursOfDay with at least one entry, or cron",
-        "",
-        _CHOICE,
-    ),
-    Several(
-        f"!has(self.cron) || !{_WEEKLY}",
-        "cannot be combined with daysOfWeek or hoursOfDay; use one or the other",
-        "cron",
-        _CHOICE,
-    ),
+    Several(f"has(self.cron) || {_WEEKLY} || {_WINDOWS}", NO_CHOICE, "", _CHOICE),
+    Several(f"!has(self.cron) || !{_WEEKLY}", CRON_AND_WEEKLY, "cron", _CHOICE[:3]),
+    Several(f"!{_WINDOWS} || !has(self.cron) && !{_WEEKLY}", WINDOWS_AND_OTHERS, "windows", _CHOICE),
     Several(
         "has(self.cron) || !has(self.duration)",
         "needs cron: it says how long a window opened by cron lasts",

@@ -3,7 +3,8 @@
 from copy import copy
 from typing import Any, Final
 
-from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_PROVISIONING_TIMEOUT, DEFAULT_TIMEOUT, DEFAULT_TIMEZONE
+from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_PROVISIONING_TIMEOUT, DEFAULT_TIMEOUT
+from crds.schedulespec import DEFAULT_TIMEZONE
 from crds.values import DEFAULT_DURATION, format_duration
 
 Raw = dict[str, Any]
@@ -29,9 +30,15 @@ def absent(raw: Any) -> dict[tuple[str, ...], Any]:
     missing = _missing(("spec",), spec, SPEC)
     schedule = spec.get("schedule")
     if isinstance(schedule, dict):
-        wanted = SCHEDULE | (WEEKLY if schedule.get("cron") is None else CRON)
-        missing |= _missing(("spec", "schedule"), schedule, wanted)
+        missing |= _missing(("spec", "schedule"), schedule, SCHEDULE | _of_its_form(schedule))
     return missing
+
+
+def _of_its_form(schedule: Raw) -> Raw:
+    """The defaults of the one way in which a schedule says when; windows have none."""
+    if schedule.get("windows"):
+        return {}
+    return WEEKLY if schedule.get("cron") is None else CRON
 
 
 def stale(raw: Any, old: Any) -> list[tuple[str, ...]]:

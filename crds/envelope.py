@@ -48,23 +48,25 @@ def namespace_of(raw: Raw) -> str:
     return (metadata.get("namespace") or DEFAULT_NAMESPACE) if type(metadata) is dict else DEFAULT_NAMESPACE
 
 
-def envelope_rules(raw: Raw, unknown: UnknownFields) -> Iterator[Violation]:
-    """All that is wrong outside the spec."""
+def envelope_rules(
+    raw: Raw, unknown: UnknownFields, *, kind: str = names.KIND, name_max: int = syntax.MACHINE_NAME_MAX
+) -> Iterator[Violation]:
+    """All that is wrong outside the spec of an object of this kind."""
     if raw.get("apiVersion") != names.API_VERSION:
         yield Violation.of("apiVersion", raw.get("apiVersion"), f"must be {names.API_VERSION}")
-    if raw.get("kind") != names.KIND:
-        yield Violation.of("kind", raw.get("kind"), f"must be {names.KIND}")
+    if raw.get("kind") != kind:
+        yield Violation.of("kind", raw.get("kind"), f"must be {kind}")
     metadata = raw.get("metadata")
     if type(metadata) is dict:
-        yield from _metadata_rules(metadata, unknown)
+        yield from _metadata_rules(metadata, unknown, name_max)
     else:
         yield Violation.of("metadata", metadata, "must be an object with a name", Reason.REQUIRED)
     if unknown == "forbid" and not raw.keys() <= TOP_LEVEL:
         yield from _unknown(raw, TOP_LEVEL, "")
 
 
-def _metadata_rules(metadata: Raw, unknown: UnknownFields) -> Iterator[Violation]:
-    yield from _name(metadata)
+def _metadata_rules(metadata: Raw, unknown: UnknownFields, name_max: int) -> Iterator[Violation]:
+    yield from _name(metadata, name_max)
     if not metadata.keys() <= PLAIN_METADATA:
         yield from _readable(metadata)
         if unknown == "forbid" and not metadata.keys() <= METADATA:
@@ -93,14 +95,14 @@ def _readable(metadata: Raw) -> list[Violation]:
     return []
 
 
-def _name(metadata: Raw) -> Iterator[Violation]:
+def _name(metadata: Raw, longest: int) -> Iterator[Violation]:
     name, stem = metadata.get("name"), metadata.get("generateName")
     if name:
-        yield from _judged("metadata.name", name, syntax.machine_name)
+        yield from _judged("metadata.name", name, lambda text: syntax.subdomain(text, longest))
     elif not stem:
         yield Violation("metadata.name", None, "is required", Reason.REQUIRED)
-    elif type(stem) is not str or len(stem) > syntax.MACHINE_NAME_MAX - GENERATED_SUFFIX:
-        room = syntax.MACHINE_NAME_MAX - GENERATED_SUFFIX
+    elif type(stem) is not str or len(stem) > longest - GENERATED_SUFFIX:
+        room = longest - GENERATED_SUFFIX
         yield Violation.of("metadata.generateName", stem, f"must be text of at most {room} characters")
 
 

@@ -9,16 +9,27 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from crds import cel, patterns, syntax, values
+from crds import calendars, cel, patterns, syntax, values
 from crds.base import Lax
 from crds.cron import CRON_MAX
+from crds.dates import YEARLY_ALLOWED, Anniversary, Dates, Yearly
 from crds.syntax import anchored
+from crds.timeofday import END_MESSAGE, START_MESSAGE, TimeOfDay
 from crds.values import DaySet, HourSet, InvalidValue, Zone, format_duration, parse_duration
 from crds.zones import NAME_MAX as TIMEZONE_MAX
 
 DAY_ITEMS_MAX: Final = 50
 HOUR_ITEMS_MAX: Final = 50
 ITEM_MAX: Final = 200
+WINDOWS_MAX: Final = 50
+EXCEPTIONS_MAX: Final = 32
+DATES_MAX: Final = 100
+DATE_MAX: Final = 21
+CALENDAR_DATES_MAX: Final = 1000
+YEARLY_MAX: Final = 366
+ICS_MAX: Final = 1024 * 1024
+SUBDIVISION_MAX: Final = 64
+TIME_MAX: Final = 5
 COMMANDS_MAX: Final = 100
 COMMAND_MAX: Final = 256
 TAINTS_MAX: Final = 64
@@ -47,15 +58,19 @@ def _remembered(parse: Callable[[Any], Any], longest: int) -> Callable[[Any], An
 class Items:
     """Reads a list of texts item by item, so that each error has its own index, and joins them to one set."""
 
-    kind: type[DaySet] | type[HourSet]
+    kind: type[DaySet] | type[HourSet] | type[Dates] | type[Yearly]
     parse: Callable[[Any], Any]
     items_max: int
+    write: Callable[[Any], list[str]]
+    join: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         item = core_schema.no_info_plain_validator_function(self.parse)
         listed = core_schema.list_schema(item, max_length=self.items_max, strict=True)
-        joined = core_schema.no_info_after_validator_function(self.kind.union, listed)
-        return core_schema.no_info_wrap_validator_function(self._unless_read, joined, serialization=_as_json(_listed))
+        joined = core_schema.no_info_after_validator_function(self.join, listed)
+        return core_schema.no_info_wrap_validator_function(
+            self._unless_read, joined, serialization=_as_json(self.write)
+        )
 
     def _unless_read(self, given: Any, read: Callable[[Any], Any]) -> Any:
         return given if isinstance(given, self.kind) else read(given)
@@ -88,12 +103,18 @@ def _text(longest: int, *rules: cel.Rule, **keywords: Any) -> dict[str, Any]:
     return {"type": "string", "maxLength": longest, **cel.validations(rules), **keywords}
 
 
+def _within_ics(text: str) -> str:
+    if len(text.encode()) > ICS_MAX:
+        raise InvalidValue(cel.ICS_SIZE["message"])
+    return text
+
+
 def _schema(longest: int, *rules: cel.Rule, **keywords: Any) -> WithJsonSchema:
     return WithJsonSchema(_text(longest, *rules, **keywords))
 
 
-def _list_schema(item: cel.Rule, items_max: int) -> WithJsonSchema:
-    items = _text(ITEM_MAX, item)
+def _list_schema(*rules: cel.Rule, items_max: int, longest: int = ITEM_MAX) -> WithJsonSchema:
+    items = _text(longest, *rules)
     return WithJsonSchema(
         {"type": "array", "maxItems": items_max, "items": items, "x-kubernetes-list-type": "atomic", "nullable": True}
     )
@@ -106,13 +127,58 @@ def _duration(longest: timedelta, **keywords: Any) -> tuple[Parsed, WithJsonSche
 
 Days = Annotated[
     DaySet,
-    Items(DaySet, _remembered(DaySet.parse_item, ITEM_MAX), DAY_ITEMS_MAX),
-    _list_schema(cel.matches(patterns.DAYS, DaySet.ALLOWED), DAY_ITEMS_MAX),
+    Items(DaySet, _remembered(DaySet.parse_item, ITEM_MAX), DAY_ITEMS_MAX, _listed, DaySet.union),
+    _list_schema(cel.matches(patterns.DAYS, DaySet.ALLOWED), items_max=DAY_ITEMS_MAX),
 ]
 Hours = Annotated[
     HourSet,
-    Items(HourSet, _remembered(HourSet.parse_item, ITEM_MAX), HOUR_ITEMS_MAX),
-    _list_schema(cel.matches(patterns.HOURS, HourSet.ALLOWED), HOUR_ITEMS_MAX),
+    Items(HourSet, _remembered(HourSet.parse_item, ITEM_MAX), HOUR_ITEMS_MAX, _listed, HourSet.union),
+    _list_schema(cel.matches(patterns.HOURS, HourSet.ALLOWED), items_max=HOUR_ITEMS_MAX),
+]
+DateItems = Annotated[
+    Dates,
+    Items(Dates, _remembered(Dates.parse_item, DATE_MAX), DATES_MAX, Dates.texts, Dates.union),
+    _list_schema(*cel.DATES, items_max=DATES_MAX, longest=DATE_MAX),
+]
+CalendarDateItems = Annotated[
+    Dates,
+    Items(Dates, _remembered(Dates.parse_item, DATE_MAX), CALENDAR_DATES_MAX, Dates.texts, Dates.union),
+    _list_schema(*cel.DATES, items_max=CALENDAR_DATES_MAX, longest=DATE_MAX),
+]
+YearlyItems = Annotated[
+    Yearly,
+    Items(Yearly, Anniversary.parse, YEARLY_MAX, Yearly.texts, Yearly),
+    _list_schema(cel.matches(patterns.YEARLY, YEARLY_ALLOWED), items_max=YEARLY_MAX, longest=5),
+]
+Country = Annotated[
+    str,
+    AfterValidator(syntax.country),
+    _schema(2, cel.matches(anchored(syntax.COUNTRY), syntax.COUNTRY_MESSAGE)),
+]
+Subdivision = Annotated[
+    str,
+    Field(min_length=1, max_length=SUBDIVISION_MAX),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": SUBDIVISION_MAX, "nullable": True}),
+]
+Ics = Annotated[
+    str,
+    AfterValidator(_within_ics),
+    _schema(ICS_MAX, cel.ICS_SIZE, nullable=True),
+]
+ConfigMapKey = Annotated[
+    str,
+    AfterValidator(syntax.config_map_key),
+    _schema(syntax.PREFIX_MAX, cel.matches(anchored(syntax.CONFIG_MAP_KEY), syntax.CONFIG_MAP_KEY_MESSAGE)),
+]
+StartTime = Annotated[
+    TimeOfDay,
+    Parsed(TimeOfDay, TimeOfDay.parse_start),
+    _schema(TIME_MAX, cel.matches(patterns.START_TIME, START_MESSAGE)),
+]
+EndTime = Annotated[
+    TimeOfDay,
+    Parsed(TimeOfDay, TimeOfDay.parse_end),
+    _schema(TIME_MAX, cel.matches(patterns.END_TIME, END_MESSAGE)),
 ]
 Cron = Annotated[
     values.Cron,
@@ -163,6 +229,17 @@ FailureDomain = Annotated[
         cel.matches(anchored(syntax.FAILURE_DOMAIN), syntax.FAILURE_DOMAIN_MESSAGE),
         nullable=True,
     ),
+]
+ObjectName = Annotated[
+    str,
+    AfterValidator(syntax.subdomain),
+    _schema(syntax.PREFIX_MAX, cel.matches(anchored(syntax.SUBDOMAIN), syntax.OBJECT_NAME_MESSAGE)),
+]
+CalendarKind = Annotated[
+    calendars.CalendarKind,
+    Lax,
+    # A rule instead of an enum, which would not take null.
+    _schema(syntax.NAME_MAX, cel.one_of(calendars.CalendarKind), nullable=True),
 ]
 Priority = Annotated[int, Field(ge=0, le=255)]
 TaintKey = Annotated[str, AfterValidator(syntax.taint_key), _schema(syntax.TAINT_KEY_MAX, *cel.TAINT_KEY)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from crds.cron import Cron
 from crds.days import Calendar, lowest, widest_gap
-from crds.recurrence import DAY, Run
+from crds.recurrence import CALENDAR_CYCLE, DAY, Run, patience_for
 from crds.zones import BEGINNING, END, Span, Zone
 
 
@@ -85,9 +85,28 @@ class Firings:
         return cls(cron, duration, day, joins)
 
     @property
+    def settled(self) -> int:
+        """It has no dates of a single year."""
+        return BEGINNING
+
+    @property
+    def patience(self) -> int:
+        """As long as its days need to show every kind of year."""
+        return patience_for(self.calendar, unbroken=self.unbroken)
+
+    @property
+    def cycle(self) -> int:
+        """As the calendar."""
+        return CALENDAR_CYCLE
+
+    @property
     def calendar(self) -> Calendar:
         """The days on which it fires."""
         return self.cron.calendar
+
+    def next_day(self, day: int) -> int | None:
+        """The first day on which it fires."""
+        return self.calendar.next_day(day)
 
     def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
         """Firings within the span; those that the change of the clock at its start skipped come first."""

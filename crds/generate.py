@@ -1,6 +1,7 @@
 """Writes what is made from the models: CRD, policies and API reference. `python -m crds.generate [--check]`."""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import Any, Final
 
 import yaml
 
-from crds import names, policies, providers
+from crds import countries, names, policies, providers
+from crds.calendarschema import calendar_definitions
 from crds.providers import DEFAULT_POLICY, ProviderPolicy
 from crds.reference import api_reference
 from crds.schema import custom_resource_definition
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CRD_FILE: Final = Path("crds", "yaml", f"{names.GROUP}_{names.PLURAL}.yaml")
+CALENDARS_FILE: Final = Path("crds", "yaml", f"{names.GROUP}_calendars.yaml")
+COUNTRIES_FILE: Final = Path("crds", countries.FILE)
 POLICIES: Final = Path("charts", "5spot", "files", "policies")
 REFERENCE_FILE: Final = Path("docs", "reference", "api.md")
 LONG: Final = 80
@@ -56,8 +60,16 @@ def _write(root: Path) -> int:
 def generated() -> Iterator[tuple[Path, str]]:
     """Each generated file with its content."""
     yield CRD_FILE, HEADER + dumped(custom_resource_definition())
+    yield CALENDARS_FILE, HEADER + "---\n".join(map(dumped, calendar_definitions()))
+    yield COUNTRIES_FILE, _table(countries.supported())
     yield from _policies(DEFAULT_POLICY)
     yield REFERENCE_FILE, api_reference()
+
+
+def _table(supported: dict[str, list[str]]) -> str:
+    """JSON with a line for each country."""
+    lines = (f"  {json.dumps(country)}: {json.dumps(parts)}" for country, parts in supported.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _policies(policy: ProviderPolicy) -> Iterator[tuple[Path, str]]:

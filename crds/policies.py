@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from crds import advice, cel, names, syntax, zones
+from crds import advice, cel, countries, names, syntax, zones
 from crds.bounds import DEPTH_MAX, DEPTH_MESSAGE
 from crds.fields import ANNOTATIONS_MAX
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
@@ -21,6 +21,7 @@ RULES: Final = "5spot-scheduledmachines"
 TIMEZONES: Final = "5spot-timezones"
 ADVICE: Final = "5spot-advice"
 DEPTH: Final = "5spot-depth"
+CALENDARS: Final = "5spot-calendars"
 PART_OF: Final = {"app.kubernetes.io/part-of": "5spot"}
 
 
@@ -74,6 +75,7 @@ def manifests(policy: ProviderPolicy = DEFAULT_POLICY) -> dict[str, list[Manifes
         "timezones.yaml": _bound(_timezones(), "Deny"),
         "depth.yaml": _bound(_depth(), "Deny"),
         "advice.yaml": _bound(_advice(), "Warn"),
+        "calendars.yaml": _bound(_calendars(), "Deny"),
     }
 
 
@@ -151,6 +153,9 @@ def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
     """The rules that the CRD's schema carries below `path`, but for those over several fields."""
     for name, inner in schema.get("properties", {}).items():
         here = f"{path}.{name}".lstrip(".")
+        if _is_list_of_objects(inner):
+            yield from _lifted_from_list(here, PLACES[path], name, inner)
+            continue
         for rule in inner.get(cel.VALIDATIONS, ()):
             if inner["type"] == "string":
                 yield Check(here, _of_a_field(PLACES[path], name, rule["rule"]), rule["message"])
@@ -168,6 +173,35 @@ def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
         yield from _lifted(inner, here)
     if schema.get("type") == "array":
         yield from _lifted_from_items(schema["items"], path)
+
+
+def _is_list_of_objects(schema: Manifest) -> bool:
+    """Whether it is a list that is written as a whole, so that an update which touches it answers for all of it."""
+    return schema.get("x-kubernetes-list-type") == "atomic" and "properties" in schema["items"]
+
+
+def _lifted_from_list(path: str, place: Place, field: str, schema: Manifest) -> Iterator[Check]:
+    for suffix, expression, message in _within(schema, "self"):
+        yield Check(f"{path}{suffix}", _of_a_field(place, field, expression), message)
+
+
+def _within(schema: Manifest, subject: str, depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    """The rules about a subject and all that is in it: the way there, an expression, and what it says."""
+    for rule in schema.get(cel.VALIDATIONS, ()):
+        yield "", _about(subject, _null_is_absent(rule["rule"], "self")), rule["message"]
+    for name, inner in schema.get("properties", {}).items():
+        absent = Place(subject, "").absent(name)
+        for suffix, expression, message in _within(inner, f"{subject}.{name}", depth):
+            yield f".{name}{suffix}", f"{absent} || ({expression})", message
+    if "items" in schema:
+        each = f"e{depth}"
+        for suffix, expression, message in _within(schema["items"], each, depth + 1):
+            yield f"[]{suffix}", f"{subject}.all({each}, {expression})", message
+
+
+def _null_is_absent(rule: str, subject: str) -> str:
+    """In a CRD's rules null counts as absent, here it has to be said."""
+    return re.sub(rf"has\({subject}\.(\w+)\)", rf"(has({subject}.\1) && {subject}.\1 != null)", rule)
 
 
 def _lifted_from_items(items: Manifest, path: str) -> Iterator[Check]:
@@ -198,10 +232,9 @@ def _schedule() -> Iterator[Check]:
     place = PLACES["spec.schedule"]
     for rule in cel.SCHEDULE_FIELDS:
         untouched = " && ".join(f"{place.same(each)}" for each in rule.inputs)
-        # In a CRD's rules null counts as absent, here it has to be said.
-        said = re.sub(r"has\(self\.(\w+)\)", rf"(has({place.now}.\1) && {place.now}.\1 != null)", rule.rule)
+        said = _about(place.now, _null_is_absent(rule.rule, "self"))
         field = f"spec.schedule.{rule.field}".rstrip(".")
-        yield Check(field, f"oldObject != null && {untouched} || ({_about(place.now, said)})", rule.message)
+        yield Check(field, f"oldObject != null && {untouched} || ({said})", rule.message)
 
 
 def _only_here() -> Iterator[Check]:
@@ -277,6 +310,46 @@ def _deeper(value: str, left: int) -> str:
     inner = f"v{left}"
     below = f"[type({value}) == map ? {value}[x] : x].exists({inner}, {_deeper(inner, left - 1)})"
     return f"{nested} && {value}.exists(x, {below})"
+
+
+def _calendars() -> Manifest:
+    """The countries and subdivisions, a list too long for a CRD; all other rules of calendars are in their CRDs."""
+    known = countries.known()
+    listed = ", ".join(f"'{country}': {_words(parts)}" for country, parts in known.items())
+    variables = {
+        "holidays": _or_empty("dyn(object.spec)", "holidays"),
+        "oldHolidays": f"oldObject == null ? {_EMPTY} : ({_or_empty('dyn(oldObject.spec)', 'holidays')})",
+        "known": f"{{{listed}}}",
+        "same": "variables.holidays == variables.oldHolidays",
+        "country": "variables.holidays.?country.orValue('')",
+        "subdivision": "variables.holidays.?subdivision.orValue(null)",
+    }
+    checks = (
+        Check(
+            "spec.holidays.country",
+            "variables.country == '' || variables.same || variables.country in variables.known",
+            "is not a country whose holidays are known; write its ISO 3166-1 code of two letters, such as GB",
+        ),
+        Check(
+            "spec.holidays.subdivision",
+            "variables.subdivision == null || variables.same || !(variables.country in variables.known)"
+            " || variables.subdivision in variables.known[variables.country]",
+            "is not a subdivision of this country with holidays of its own; leave it out or write a code such as SCT",
+        ),
+    )
+    policy = _policy(CALENDARS, variables, checks)
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    rule |= {"resources": [names.CALENDAR_PLURAL, names.CLUSTER_CALENDAR_PLURAL], "scope": "*"}
+    return policy
+
+
+def _words(words: Iterable[str]) -> str:
+    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
+
+
+def _or_empty(container: str, field: str) -> str:
+    given = f"{container}.{field}"
+    return f"has({given}) && {given} != null ? {given} : {_EMPTY}"
 
 
 _DAYS: Final = "['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']"

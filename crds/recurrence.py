@@ -1,7 +1,8 @@
 """What recurs on the local clock, as runs of open time in Unix seconds, and its merged timeline.
 
-Both kinds, hours of the week here and those of `crds.firings`, are laid out span by span, where the offset from UTC is
-constant: hours that a change of the clock skips are then in no span, and hours that it repeats are in two.
+All kinds, hours of the week here and those of `crds.firings` and `crds.clockwindows`, are laid out span by span, where
+the offset from UTC is constant: hours that a change of the clock skips are then in no span, and hours that it repeats
+are in two.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,8 @@ from crds.zones import BEGINNING, END, Span, Zone
 
 DAY: Final = 86400
 HOUR: Final = 3600
-_YEAR: Final = 366 * DAY
+YEAR: Final = 366 * DAY
+CALENDAR_CYCLE: Final = 400 * YEAR
 
 Run = tuple[int, int]
 
@@ -31,8 +33,19 @@ class Recurrence(Protocol):
         """Whether there is no gap as long as nobody changes the clock."""
 
     @property
-    def calendar(self) -> Calendar:
-        """The days on which runs open."""
+    def settled(self) -> int:
+        """The moment after which it repeats itself with the calendar."""
+
+    @property
+    def patience(self) -> int:
+        """How long to follow an open window, once nothing irregular lies ahead, before it counts as endless."""
+
+    @property
+    def cycle(self) -> int:
+        """How long to look for an opening, once nothing irregular lies ahead, before there is none."""
+
+    def next_day(self, day: int) -> int | None:
+        """The first day from `day` on, counted from 1970, on which a run may open."""
 
     def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
         """The runs that open within the span and close after a moment, in the order in which they open."""
@@ -56,9 +69,28 @@ class WeeklyHours:
         return self.weekdays == 0b1111111 and self.hours == (1 << 24) - 1
 
     @property
+    def settled(self) -> int:
+        """It has no dates."""
+        return BEGINNING
+
+    @property
+    def patience(self) -> int:
+        """As long as for any week."""
+        return patience_for(self.calendar, unbroken=self.unbroken)
+
+    @property
+    def cycle(self) -> int:
+        """As the calendar."""
+        return CALENDAR_CYCLE
+
+    @property
     def calendar(self) -> Calendar:
         """The chosen days."""
         return Calendar(weekdays=self.weekdays)
+
+    def next_day(self, day: int) -> int | None:
+        """The first chosen day."""
+        return self.calendar.next_day(day)
 
     def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
         """The chosen hours, cut where the span ends."""
@@ -102,13 +134,13 @@ def timeline(recurrence: Recurrence, zone: Zone, after: int) -> Iterator[Run]:
 
     The first one opens early enough to cover the moment, though it may have opened earlier still.
     """
-    patience = _patience(recurrence)
+    patience, settled = recurrence.patience, max(zone.settled, recurrence.settled)
     current: Run | None = None
     for opens, closes in unmerged(recurrence, zone, after):
         if current is None or opens > current[1]:
             if current is not None:
                 yield current
-            current, tired = (opens, closes), max(after, opens, zone.settled) + patience
+            current, tired = (opens, closes), max(after, opens, settled) + patience
         elif closes > current[1]:
             current = (current[0], closes)
             if closes > tired:
@@ -119,29 +151,34 @@ def timeline(recurrence: Recurrence, zone: Zone, after: int) -> Iterator[Run]:
         yield current if current[1] < tired else (current[0], END)
 
 
-def _patience(recurrence: Recurrence) -> int:
-    """How long to follow an open window, beyond the last irregular change of the clock, before it counts as endless.
+def patience_for(calendar: Calendar, *, unbroken: bool) -> int:
+    """How long to follow an open window of these days.
 
     The calendar repeats after 400 years. Without gaps of its own, only changes of the clock matter: they come by rules
     for weekdays, so that 2 years show what they do to a week, and 40 to every kind of year.
     """
-    if not recurrence.unbroken:
-        return 400 * _YEAR
-    calendar = recurrence.calendar
-    return (2 if calendar.is_weekly or calendar.is_daily else 40) * _YEAR
+    if not unbroken:
+        return CALENDAR_CYCLE
+    return (2 if calendar.is_weekly or calendar.is_daily else 40) * YEAR
 
 
 def unmerged(recurrence: Recurrence, zone: Zone, after: int) -> Iterator[Run]:
     """The runs that close after a moment, in the order in which they open; they may touch and overlap."""
     moment, found = max(after - recurrence.reach, BEGINNING), False
-    hopeless = max(moment, zone.settled) + 400 * _YEAR
+    cycle, within = recurrence.cycle, False
+    hopeless = max(moment, zone.settled, recurrence.settled) + cycle
     while moment < (END if found else min(hopeless, END)):
         # Local days begin up to a day before or after those of UTC; spans without a chosen day are passed over.
-        day = recurrence.calendar.next_day(moment // DAY - 1)
+        day = recurrence.next_day(moment // DAY - 1)
         if day is None:
             return
-        span = zone.span(max(moment, (day - 2) * DAY))
+        begins = max(moment, (day - 2) * DAY)
+        span = zone.span(begins)
+        if within and span.start < moment:
+            span = span._replace(start=moment)
+        # A span of centuries is looked at in pieces, so that the search for what is not there ends.
+        span = span._replace(end=min(span.end, begins + cycle))
         for run in recurrence.runs(zone, span, after):
             found = True
             yield run
-        moment = span.end
+        moment, within = span.end, True

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from crds import cel, names
+from crds.calendarschema import calendar_schema
 from crds.schema import COLUMNS, WIDE_COLUMNS, default_note, object_schema
 
 Schema = dict[str, Any]
@@ -18,11 +19,27 @@ characters. Fields that this page does not name are refused. An explicit `null` 
 """
 
 
+_CALENDARS_HEAD: Final = f"""\
+## Calendars
+
+`{names.CALENDAR_KIND}` (`kubectl get {names.CALENDAR_SHORT_NAME}`), namespaced, and `{names.CLUSTER_CALENDAR_KIND}`
+(`kubectl get {names.CLUSTER_CALENDAR_SHORT_NAME}`), in no namespace, have the same fields.
+"""
+
+
 def api_reference() -> str:
     """The whole page."""
     parts = object_schema()["properties"]
     sections = [_HEAD, *_sections("spec", parts["spec"]), *_sections("status", parts["status"]), _columns()]
-    return "\n".join(sections)
+    return "\n".join([*sections, *_calendars()])
+
+
+def _calendars() -> Iterator[str]:
+    """Both kinds of calendar, which have the same fields."""
+    yield _CALENDARS_HEAD
+    parts = calendar_schema(names.CALENDAR_KIND, "")["properties"]
+    yield from _sections("calendar spec", parts["spec"])
+    yield from _sections("calendar status", parts["status"])
 
 
 def _sections(path: str, schema: Schema) -> Iterator[str]:

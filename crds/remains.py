@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from crds.invalid import InvalidValue
-from crds.scheduledmachine import DEFAULT_TIMEOUT, Metadata, ScheduleSpec, never_opens
+from crds.scheduledmachine import DEFAULT_TIMEOUT, Metadata
+from crds.schedulespec import ScheduleSpec, never_opens
 from crds.status import ScheduledMachineStatus
 from crds.values import parse_duration
 
@@ -48,8 +49,9 @@ def _schedule(given: Any) -> ScheduleSpec | None:
     except ValidationError:
         return None
     weekly = bool(schedule.days_of_week or schedule.hours_of_day)
-    one_meaning = weekly != (schedule.cron is not None)
-    return schedule if one_meaning and not never_opens(schedule.compiled) else None
+    ways = (weekly, schedule.cron is not None, bool(schedule.windows))
+    clear = sum(ways) == 1 and all(bool(each.dates) != bool(each.calendar_ref) for each in schedule.exceptions)
+    return schedule if clear and not never_opens(schedule.recurring) else None
 
 
 def _timeout(given: Any) -> timedelta:

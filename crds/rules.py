@@ -10,19 +10,21 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from crds import syntax
+from crds import cel, syntax
 from crds.advice import warnings_for
 from crds.bounds import fitted
 from crds.changes import merely_being_deleted, same, what_it_changes
 from crds.envelope import UnknownFields, envelope_rules, namespace_of
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
-from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec, ScheduleSpec, never_opens
+from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec
+from crds.schedulespec import ScheduleSpec, never_opens
 from crds.status import ScheduledMachineStatus
 from crds.violations import Reason, Violation, shown, translated
 
 Raw = dict[str, Any]
 
-SCHEDULE_CHOICE: Final = ("spec.schedule.cron", "spec.schedule.daysOfWeek", "spec.schedule.hoursOfDay")
+CRON_OR_WEEKLY: Final = ("spec.schedule.cron", "spec.schedule.daysOfWeek", "spec.schedule.hoursOfDay")
+SCHEDULE_CHOICE: Final = (*CRON_OR_WEEKLY, "spec.schedule.windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def _examined(
     violations += envelope_rules(raw, unknown)
     if type(spec) is dict:
         violations += _schedule_rules(spec)
+        violations += _exception_rules(spec)
         violations += _provider_rules(spec, namespace_of(raw), policy)
         violations += _repeated_taints(spec)
         violations += _never_opens(parsed.schedule if parsed else _schedule_alone(spec, unknown))
@@ -120,16 +123,26 @@ def _schedule_rules(spec: Raw) -> Iterator[Violation]:
     if type(schedule) is not dict:
         return
     cron, weekly = schedule.get("cron"), schedule.get("daysOfWeek") or schedule.get("hoursOfDay")
+    windows = schedule.get("windows")
     if cron is not None and weekly:
-        message = "cannot be combined with daysOfWeek or hoursOfDay; use one or the other"
-        yield Violation.of("spec.schedule.cron", cron, message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
-    if cron is None and not weekly:
-        message = "needs daysOfWeek or hoursOfDay with at least one entry, or cron"
-        yield Violation.of("spec.schedule", schedule, message, Reason.REQUIRED, SCHEDULE_CHOICE)
+        yield Violation.of("spec.schedule.cron", cron, cel.CRON_AND_WEEKLY, Reason.FORBIDDEN, CRON_OR_WEEKLY)
+    if windows and (cron is not None or weekly):
+        message = cel.WINDOWS_AND_OTHERS
+        yield Violation.of("spec.schedule.windows", windows, message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
+    if cron is None and not weekly and not windows:
+        yield Violation.of("spec.schedule", schedule, cel.NO_CHOICE, Reason.REQUIRED, SCHEDULE_CHOICE)
     if cron is None and schedule.get("duration") is not None:
         message = "needs cron: it says how long a window opened by cron lasts"
         inputs = ("spec.schedule.duration", "spec.schedule.cron")
         yield Violation.of("spec.schedule.duration", schedule["duration"], message, Reason.FORBIDDEN, inputs)
+
+
+def _exception_rules(spec: Raw) -> Iterator[Violation]:
+    schedule = spec.get("schedule")
+    exceptions = schedule.get("exceptions") if type(schedule) is dict else None
+    for index, each in enumerate(exceptions if type(exceptions) is list else ()):
+        if type(each) is dict and bool(each.get("dates")) == (each.get("calendarRef") is not None):
+            yield Violation.of(f"spec.schedule.exceptions[{index}]", each, cel.EXCEPTION["message"])
 
 
 def _schedule_alone(spec: Raw, unknown: UnknownFields) -> ScheduleSpec | None:
@@ -141,7 +154,7 @@ def _schedule_alone(spec: Raw, unknown: UnknownFields) -> ScheduleSpec | None:
 
 
 def _never_opens(schedule: ScheduleSpec | None) -> Iterator[Violation]:
-    if schedule and schedule.cron is not None and never_opens(schedule.compiled):
+    if schedule and schedule.cron is not None and never_opens(schedule.recurring):
         message, inputs = "never fires: there is no such date or time", ("spec.schedule.cron", "spec.schedule.timezone")
         yield Violation.of("spec.schedule.cron", str(schedule.cron), message, inputs=inputs)
 

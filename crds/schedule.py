@@ -3,15 +3,17 @@
 Nothing else in the system computes with schedule time. Pure: the current time is always an argument.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from crds.days import narrowest_gap
+from crds.clockwindows import ClockWindow, ClockWindows, shortest_run
+from crds.days import lowest, narrowest_gap
+from crds.exceptions import Excepted, Exceptions
 from crds.firings import Firings, fires_while_open
-from crds.recurrence import DAY, WeeklyHours, hour_ranges, timeline, unmerged
+from crds.recurrence import DAY, Recurrence, WeeklyHours, hour_ranges, timeline, unmerged
 from crds.values import DEFAULT_DURATION, MAX_DURATION, Cron, DaySet, HourSet, InvalidValue, Zone, format_duration
 from crds.zones import BEGINNING, END
 
@@ -24,6 +26,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _RELEASED: Final = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
 """No schedule is older: what does not open after this never opens."""
 _NONE: Final = (END, END)
+_DESCRIBED: Final = 3
+"""Of more windows than this, a description names only the first."""
+
+Recurring = WeeklyHours | Firings | ClockWindows
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,10 +54,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a machine is in service. Build one with `weekly` or `from_cron`."""
+    """When a machine is in service. Build one with `weekly`, `from_cron` or `from_windows`, then add exceptions."""
 
-    recurrence: WeeklyHours | Firings
+    recurrence: Recurring
     zone: Zone
+    exceptions: Exceptions | None = None
     wraps_on_partial_days: bool = field(default=False, compare=False)
     """Hours written across midnight (`22-6`) on some days only: the morning belongs to the same day, not the next."""
     open_since: int | None = field(default=None, compare=False, repr=False)
@@ -84,8 +91,40 @@ class Schedule:
         return cls._laid_out(Firings.of(parsed, int(seconds)), _zone(zone))
 
     @classmethod
-    def _laid_out(cls, plan: WeeklyHours | Firings, zone: Zone, *, wraps_on_partial_days: bool = False) -> "Schedule":
-        return cls(plan, zone, wraps_on_partial_days, open_for_good_since(plan, zone) if plan.unbroken else None)
+    def from_windows(cls, windows: Iterable[ClockWindow], zone: Zone | str = "UTC") -> "Schedule":
+        """Each window opens at one time of day and closes at another, to the minute; the schedule is their union.
+
+        Raises:
+            InvalidValue: if there are no windows, or there is no such zone.
+        """
+        plan = ClockWindows.of(windows)
+        if not plan.windows:
+            raise InvalidValue("has no windows; name one at least")
+        return cls._laid_out(plan, _zone(zone))
+
+    @classmethod
+    def _laid_out(cls, plan: Recurring, zone: Zone, *, wraps_on_partial_days: bool = False) -> "Schedule":
+        since = open_for_good_since(plan, zone) if plan.unbroken else None
+        return cls(plan, zone, None, wraps_on_partial_days, since)
+
+    def excepted(self, exceptions: Exceptions) -> "Schedule":
+        """The same schedule with other exceptions, closed or open on their dates in spite of what it says."""
+        plain = self._laid_out(self.recurrence, self.zone, wraps_on_partial_days=self.wraps_on_partial_days)
+        if not exceptions.rules:
+            return plain
+        return replace(plain, exceptions=exceptions, open_since=_open_after(plain, exceptions))
+
+    @property
+    def source(self) -> Recurrence:
+        """What is laid out: the recurrence with its exceptions."""
+        return self.recurrence if self.exceptions is None else Excepted(self.recurrence, self.exceptions)
+
+    @property
+    def known_until(self) -> datetime | None:
+        """The moment until which all calendars know their dates; what is said of later times may change with them."""
+        if self.exceptions is None or self.exceptions.known_through is None:
+            return None
+        return _moment(self.zone.start_of_day(self.exceptions.known_through + 1))
 
     def covers(self, moment: datetime) -> bool:
         """Whether the schedule is open at a moment."""
@@ -100,12 +139,12 @@ class Schedule:
         opens, _ = self._first(after)
         if opens > after:
             return _finite(opens)
-        return _finite(next(timeline(self.recurrence, self.zone, after))[1])
+        return _finite(next(timeline(self.source, self.zone, after))[1])
 
     def windows(self, start: datetime, end: datetime, *, cut: bool = False) -> Iterator[Window]:
         """All windows that touch the period, merged, in order; whole, or with `cut` only their parts within it."""
         until = _seconds_up(end)
-        for opens, closes in timeline(self.recurrence, self.zone, _seconds(start)):
+        for opens, closes in timeline(self.source, self.zone, _seconds(start)):
             if opens >= until or start >= end:
                 return
             known_from = opens if cut or opens > _seconds(start) else self._opening(opens)
@@ -115,7 +154,7 @@ class Schedule:
     def current_window(self, moment: datetime) -> Window | None:
         """The whole window around a moment; `EVER` and `FOREVER` stand for the ends that it does not have."""
         after = _seconds(moment)
-        opens, closes = next(timeline(self.recurrence, self.zone, after), _NONE)
+        opens, closes = next(timeline(self.source, self.zone, after), _NONE)
         return None if opens > after else Window(_moment(self._opening(opens)), _moment(closes))
 
     def closes_at(self, moment: datetime) -> datetime | None:
@@ -127,7 +166,7 @@ class Schedule:
         after = _seconds(moment)
         if self._is_open_for_good(after):
             return None
-        openings = (opens for opens, _ in timeline(self.recurrence, self.zone, after) if opens > after)
+        openings = (opens for opens, _ in timeline(self.source, self.zone, after) if opens > after)
         return _finite(next(openings, END))
 
     @property
@@ -138,11 +177,12 @@ class Schedule:
     @property
     def always_open(self) -> bool:
         """Whether it never closes any more."""
-        return self._is_open_for_good(_RELEASED)
+        released = _moment(_RELEASED)
+        return self.covers(released) and self.next_boundary(released) is None
 
     @property
     def shortest_window(self) -> timedelta | None:
-        """The length of the shortest window as long as nobody changes the clock; None if always open."""
+        """The length of the shortest window without changes of the clock and exceptions; None if always open."""
         if self.recurrence.unbroken:
             return None
         return timedelta(seconds=_shortest(self.recurrence))
@@ -153,12 +193,13 @@ class Schedule:
         return isinstance(self.recurrence, Firings) and _overlaps(self.recurrence)
 
     def describe(self) -> str:
-        """One line for conditions and tables, such as `mon-fri 9-17 America/New_York`."""
-        return f"{_described(self.recurrence)} {self.zone.name}"
+        """One line for conditions and tables, such as `mon-fri 9-17 America/New_York, with exceptions`."""
+        exceptions = ", with exceptions" if self.exceptions else ""
+        return f"{_described(self.recurrence)} {self.zone.name}{exceptions}"
 
     def _first(self, after: int) -> tuple[int, int]:
         """The first run that closes after a moment, as far as one firing opens it."""
-        return next(unmerged(self.recurrence, self.zone, after), _NONE)
+        return next(unmerged(self.source, self.zone, after), _NONE)
 
     def _is_open_for_good(self, after: int) -> bool:
         return self.open_since is not None and self.open_since <= after
@@ -174,17 +215,30 @@ class Schedule:
         return self._run_around(opens, BEGINNING)
 
     def _run_around(self, moment: int, after: int) -> int:
-        return next(opens for opens, closes in timeline(self.recurrence, self.zone, after) if closes > moment)
+        return next(opens for opens, closes in timeline(self.source, self.zone, after) if closes > moment)
 
 
 @lru_cache(maxsize=4096)
-def open_for_good_since(recurrence: WeeklyHours | Firings, zone: Zone) -> int | None:
+def open_for_good_since(recurrence: Recurring, zone: Zone) -> int | None:
     """The moment from which a recurrence without gaps of its own is not interrupted by changes of the clock either."""
     opens, closes = next(timeline(recurrence, zone, _RELEASED), (END, 0))
     return max(opens, _RELEASED) if closes >= END else None
 
 
-def _shortest(recurrence: WeeklyHours | Firings) -> int:
+def _open_after(plain: Schedule, exceptions: Exceptions) -> int | None:
+    """The moment from which a schedule does not close any more, if that is certain without a search.
+
+    On the last closed date nothing opens; what opens next may do so as late as windows are long.
+    """
+    last = exceptions.last_closed
+    if plain.open_since is None or last is None:
+        return None
+    return max(plain.open_since, (last + 2) * DAY + plain.recurrence.reach)
+
+
+def _shortest(recurrence: Recurring) -> int:
+    if isinstance(recurrence, ClockWindows):
+        return shortest_run(recurrence.windows)
     if isinstance(recurrence, Firings):
         day = recurrence.shape
         runs = list(zip(day.opens, day.closes, strict=True))
@@ -207,11 +261,26 @@ def _overlaps(firings: Firings) -> bool:
     return firings.reach > overnight and firings.reach > overnight + (narrowest_gap(firings.calendar) - 1) * DAY
 
 
-def _described(recurrence: WeeklyHours | Firings) -> str:
+def _described(recurrence: Recurring) -> str:
     if isinstance(recurrence, Firings):
         return f"cron {recurrence.cron} for {format_duration(timedelta(seconds=recurrence.reach))}"
-    days, hours = DaySet(recurrence.weekdays, wraps=True), HourSet(recurrence.hours, wraps=True)
-    return f"{'every day' if days.is_full else days} {'all hours' if hours.is_full else hours}"
+    if isinstance(recurrence, ClockWindows):
+        return _described_windows(recurrence.windows)
+    hours = HourSet(recurrence.hours, wraps=True)
+    return f"{_described_days(recurrence.weekdays)} {'all hours' if hours.is_full else hours}"
+
+
+def _described_windows(windows: tuple[ClockWindow, ...]) -> str:
+    ordered = sorted(windows, key=lambda window: (lowest(window.weekdays), window.starts))
+    described = [f"{_described_days(window.weekdays)} {window.times}" for window in ordered[:_DESCRIBED]]
+    if len(windows) > _DESCRIBED:
+        described.append(f"and {len(windows) - _DESCRIBED} more")
+    return ", ".join(described)
+
+
+def _described_days(weekdays: int) -> str:
+    days = DaySet(weekdays, wraps=True)
+    return "every day" if days.is_full else str(days)
 
 
 def _zone(zone: Zone | str) -> Zone:

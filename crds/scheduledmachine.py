@@ -1,69 +1,18 @@
 """The ScheduledMachine: one class for admission, reconciliation, command line, CRD and docs."""
 
 from datetime import timedelta
-from functools import cached_property, lru_cache
 from typing import Annotated, Any, Final, Self
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from crds import cel, fields, names
+from crds import fields, names
 from crds.base import Instant, Lax, Model, map_list
-from crds.schedule import Schedule
+from crds.schedulespec import ScheduleSpec
 from crds.status import Effect, ScheduledMachineStatus
-from crds.values import Cron, DaySet, HourSet, Zone
 
 DEFAULT_PRIORITY: Final = 50
 DEFAULT_TIMEOUT: Final = timedelta(minutes=5)
 DEFAULT_PROVISIONING_TIMEOUT: Final = timedelta(minutes=15)
-DEFAULT_TIMEZONE: Final = Zone.parse("UTC")
-
-
-class ScheduleSpec(Model):
-    """When the machine is in service: days and hours of the week, or a cron expression with a duration."""
-
-    model_config = ConfigDict(json_schema_extra=cel.validations(cel.SCHEDULE))
-
-    days_of_week: fields.Days = Field(
-        default=DaySet(),
-        description="Days with service: mon to sun, ranges such as mon-fri or fri-mon, lists such as mon-wed,fri. "
-        "Empty means every day.",
-    )
-    hours_of_day: fields.Hours = Field(
-        default=HourSet(),
-        description="Hours with service, 0 to 23, as strings: 9, ranges such as 9-17 (09:00 up to 18:00) or 22-6, "
-        "lists such as 0-9,17-23. Empty means every hour. Day and hour are tested separately on the local clock.",
-    )
-    cron: fields.Cron | None = Field(
-        default=None,
-        description="Instead of days and hours: five-field cron expression; each firing opens a window.",
-    )
-    duration: fields.WindowDuration | None = Field(
-        default=None, description="How long a window opened by cron lasts, for example 8h; at most 7 days; default 1m."
-    )
-    timezone: fields.Timezone = Field(
-        default=DEFAULT_TIMEZONE, description="IANA name of the time zone that days, hours and cron are read in."
-    )
-    enabled: bool = Field(
-        default=True, description="false pauses the schedule: what runs stays, nothing is created or removed."
-    )
-
-    @cached_property
-    def compiled(self) -> Schedule:
-        """The set of instants that this schedule denotes, whether enabled or not."""
-        return _compile(self.days_of_week, self.hours_of_day, self.cron, self.duration, self.timezone)
-
-
-@lru_cache(maxsize=8192)
-def _compile(days: DaySet, hours: HourSet, cron: Cron | None, duration: timedelta | None, zone: Zone) -> Schedule:
-    if cron is None:
-        return Schedule.weekly(days, hours, zone)
-    return Schedule.from_cron(cron, duration, zone)
-
-
-@lru_cache(maxsize=8192)
-def never_opens(schedule: Schedule) -> bool:
-    """Whether there is no window in any year to come."""
-    return schedule.never_opens
 
 
 class ProviderSpec(Model):

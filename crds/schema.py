@@ -65,7 +65,7 @@ def custom_resource_definition(policy: ProviderPolicy = DEFAULT_POLICY) -> Schem
 
 
 def _version(policy: ProviderPolicy) -> Schema:
-    columns = [*(_column(*column) for column in COLUMNS), *(_column(*column, wide=True) for column in WIDE_COLUMNS)]
+    columns = [*(column(*each) for each in COLUMNS), *(column(*each, wide=True) for each in WIDE_COLUMNS)]
     return {
         "name": names.VERSION,
         "served": True,
@@ -76,7 +76,8 @@ def _version(policy: ProviderPolicy) -> Schema:
     }
 
 
-def _column(name: str, kind: str, path: str, description: str, *, wide: bool = False) -> Schema:
+def column(name: str, kind: str, path: str, description: str, *, wide: bool = False) -> Schema:
+    """A column that `kubectl get` prints."""
     column = {"name": name, "type": kind, "jsonPath": path, "description": description}
     return {**column, "priority": 1} if wide else column
 
@@ -93,13 +94,13 @@ def object_schema(policy: ProviderPolicy = DEFAULT_POLICY) -> Schema:
             "kind": {"type": "string", "description": f"Always {names.KIND}."},
             "metadata": {"type": "object"},
             "spec": _spec(policy),
-            "status": _without(_structural(ScheduledMachineStatus), "nullable"),
+            "status": without(structural(ScheduledMachineStatus), "nullable"),
         },
     }
 
 
 def _spec(policy: ProviderPolicy) -> Schema:
-    spec = _structural(ScheduledMachineSpec)
+    spec = structural(ScheduledMachineSpec)
     _set_defaults(spec, defaults.SPEC)
     _set_defaults(spec["properties"]["schedule"], defaults.SCHEDULE)
     for envelope in (BOOTSTRAP, INFRASTRUCTURE):
@@ -134,7 +135,7 @@ class _WithoutDefaults(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
 
-def _structural(model: type[BaseModel]) -> Schema:
+def structural(model: type[BaseModel]) -> Schema:
     """A model's schema in the words that Kubernetes knows: no references, no titles, null as `nullable`."""
     schema = model.model_json_schema(by_alias=True, schema_generator=_WithoutDefaults)
     inlined: Schema = _inlined(schema, schema.get("$defs", {}))
@@ -168,9 +169,10 @@ def _resolved(schema: Schema, known: Schema) -> Schema:
     return schema
 
 
-def _without(schema: Any, word: str) -> Any:
+def without(schema: Any, word: str) -> Any:
+    """The schema with one word left out, wherever it is."""
     if isinstance(schema, list):
-        return [_without(each, word) for each in schema]
+        return [without(each, word) for each in schema]
     if isinstance(schema, dict):
-        return {key: _without(value, word) for key, value in schema.items() if key != word}
+        return {key: without(value, word) for key, value in schema.items() if key != word}
     return schema

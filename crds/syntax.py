@@ -18,6 +18,9 @@ _DOTTED: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 KUBERNETES_VERSION: Final = rf"v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_DOTTED})?(?:\+{_DOTTED})?"
 FAILURE_DOMAIN: Final = r"[A-Za-z0-9][-A-Za-z0-9_.:/]*"
 
+COUNTRY: Final = r"[A-Z]{2}"
+CONFIG_MAP_KEY: Final = r"[-._a-zA-Z0-9]+"
+
 NAME_MAX: Final = 63
 PREFIX_MAX: Final = 253
 KEY_MAX: Final = PREFIX_MAX + 1 + NAME_MAX
@@ -34,6 +37,8 @@ _KIND_RE: Final = re.compile(KIND)
 _API_VERSION_RE: Final = re.compile(API_VERSION)
 _DNS_LABEL_RE: Final = re.compile(DNS_LABEL)
 _KUBERNETES_VERSION_RE: Final = re.compile(KUBERNETES_VERSION)
+_COUNTRY_RE: Final = re.compile(COUNTRY)
+_CONFIG_MAP_KEY_RE: Final = re.compile(CONFIG_MAP_KEY)
 _FAILURE_DOMAIN_RE: Final = re.compile(FAILURE_DOMAIN)
 
 TAINT_RESERVED: Final = r"(5spot\.finos\.org|([-a-z0-9.]+\.)?kubernetes\.io|([-a-z0-9.]+\.)?cluster\.x-k8s\.io)/"
@@ -51,6 +56,7 @@ _SUBDOMAIN_ALLOWED: Final = (
 
 
 CLUSTER_NAME_MESSAGE: Final = f"must be 1 to {NAME_MAX} characters: {_SUBDOMAIN_ALLOWED}"
+OBJECT_NAME_MESSAGE: Final = f"must be 1 to {PREFIX_MAX} characters: {_SUBDOMAIN_ALLOWED}"
 NAMESPACE_MESSAGE: Final = "must be a namespace: 1 to 63 lower-case letters, digits and inner '-'"
 KIND_MESSAGE: Final = "must be a kind such as RemoteMachine: an upper-case letter, then letters, digits, up to 63"
 API_VERSION_MESSAGE: Final = "must be <group>/<version>, with a version such as v1 or v1beta1"
@@ -60,6 +66,8 @@ KUBERNETES_VERSION_MESSAGE: Final = (
 FAILURE_DOMAIN_MESSAGE: Final = (
     f"must be 1 to {FAILURE_DOMAIN_MAX} letters, digits, '-', '_', '.', ':' and '/', starting with a letter or digit"
 )
+COUNTRY_MESSAGE: Final = "must be an ISO 3166-1 code of two capital letters, such as GB"
+CONFIG_MAP_KEY_MESSAGE: Final = f"must be a key of a ConfigMap: 1 to {PREFIX_MAX} letters, digits, '-', '_' and '.'"
 LABEL_VALUE_MESSAGE: Final = f"must be empty or {_NAME_PART_ALLOWED}"
 KEY_MESSAGE: Final = f"must be a name ({_NAME_PART_ALLOWED}), before it perhaps a DNS name and '/'"
 TAINT_RESERVED_MESSAGE: Final = (
@@ -139,6 +147,25 @@ def failure_domain(text: str) -> str:
     """The name of a failure domain, such as `eu-west-1a`."""
     if len(text) > FAILURE_DOMAIN_MAX or not _FAILURE_DOMAIN_RE.fullmatch(text):
         raise InvalidValue(FAILURE_DOMAIN_MESSAGE)
+    return text
+
+
+def is_country(given: object) -> TypeGuard[str]:
+    """Whether this could be a country's code."""
+    return isinstance(given, str) and _COUNTRY_RE.fullmatch(given) is not None
+
+
+def country(text: str) -> str:
+    """A country's code of two letters."""
+    if not is_country(text):
+        raise InvalidValue(COUNTRY_MESSAGE)
+    return text
+
+
+def config_map_key(text: str) -> str:
+    """A key in a ConfigMap."""
+    if len(text) > PREFIX_MAX or not _CONFIG_MAP_KEY_RE.fullmatch(text):
+        raise InvalidValue(CONFIG_MAP_KEY_MESSAGE)
     return text
 
 

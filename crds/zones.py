@@ -22,7 +22,7 @@ BEGINNING: Final = (1 - EPOCH) * 86400
 """The first second of year 1 and the end of year 9999, the limits of Python's dates, in Unix time."""
 END: Final = (date(9999, 12, 31).toordinal() + 1 - EPOCH) * 86400
 
-_FURTHEST_EAST: Final = 26 * 3600
+FURTHEST_EAST: Final = 26 * 3600
 """No zone has ever been so far ahead of UTC (15:13:42 in Manila's first), so every day begins after this."""
 _WRITTEN_OUT_TO: Final = 2080
 
@@ -107,11 +107,18 @@ class Zone:
 
     def start_of_day(self, day: int) -> int:
         """The first second of a local day, counted from 1970; where the clock skips midnight, the day begins later."""
-        midnight = day * 86400
-        span = self.span(max(midnight - _FURTHEST_EAST, BEGINNING))
-        while midnight - span.offset >= span.end and span.end < END:
+        return self.first_showing(day * 86400)
+
+    def first_showing(self, wall: int) -> int:
+        """The first moment at which the local clock shows a time, or a later one; `wall` counts its seconds since 1970.
+
+        A time that the clock skips is the moment of the change, and of one that it shows twice the first counts. So a
+        later time on the clock is never an earlier moment.
+        """
+        span = self.span(max(wall - FURTHEST_EAST, BEGINNING))
+        while wall - span.offset >= span.end and span.end < END:
             span = self.span(span.end)
-        return max(midnight - span.offset, span.start)
+        return max(wall - span.offset, span.start)
 
     def _yearly_span(self, moment: int) -> Span:
         year = _year(moment)

@@ -34,11 +34,13 @@ HOUR = timedelta(hours=1)
 SERVICE = {
     "cron": (58, "2026-03-06T20:00"),
     "emergency-reclaim": (7 * 24, None),
+    "exceptions": (7 * 12.5, "2026-03-02T18:30"),
     "host-pool": (5 * 6, "2026-03-02T18:00"),
     "kubeadm-aws": (5 * 13, "2026-03-02T07:00"),
     "night-shift": (7 * 9, "2026-03-02T21:00"),
     "office-hours": (5 * 9, "2026-03-02T14:00"),
     "weekend": (48, "2026-03-06T15:00"),
+    "windows": (67.25, "2026-03-02T18:30"),
 }
 
 

@@ -10,6 +10,10 @@ from crds import cel, names
 VALIDATING_NAME: Final = "5spot-validating"
 MUTATING_NAME: Final = "5spot-mutating"
 TIMEOUT_SECONDS: Final = 3
+CALENDARS: Final = (
+    (names.CALENDAR_PLURAL, "Namespaced", names.VALIDATE_CALENDAR_PATH),
+    (names.CLUSTER_CALENDAR_PLURAL, "Cluster", names.VALIDATE_CLUSTER_CALENDAR_PATH),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Registration:
     ca: bytes | None = None
     namespaces: Sequence[str] = ()
     service_account: str | None = None
+    calendars: bool = False
+    """Whether the calendars are asked about too."""
     validating_name: str = VALIDATING_NAME
     mutating_name: str = MUTATING_NAME
 
@@ -44,19 +50,44 @@ def manifests(registration: Registration) -> tuple[dict[str, Any], dict[str, Any
     validating = _webhook(registration, f"validate.{names.PLURAL}.{names.GROUP}", names.VALIDATE_PATH)
     # Another webhook may add fields after us; being asked again costs little, and twice does what once does.
     mutating["reinvocationPolicy"] = "IfNeeded"
+    calendars = _calendars(registration) if registration.calendars else []
     return (
-        _configuration("MutatingWebhookConfiguration", registration.mutating_name, mutating),
-        _configuration("ValidatingWebhookConfiguration", registration.validating_name, validating),
+        _configuration("MutatingWebhookConfiguration", registration.mutating_name, [mutating]),
+        _configuration("ValidatingWebhookConfiguration", registration.validating_name, [validating, *calendars]),
     )
 
 
-def _configuration(kind: str, name: str, webhook: dict[str, Any]) -> dict[str, Any]:
+def _calendars(registration: Registration) -> list[dict[str, Any]]:
+    """For each kind one webhook that judges and one that warns of a deletion, which it never stands in the way of."""
+    found = []
+    for plural, scope, path in CALENDARS:
+        judges = _webhook(registration, f"validate.{plural}.{names.GROUP}", path)
+        judges["rules"] = [_rule(plural, scope, ["CREATE", "UPDATE"])]
+        warns = _webhook(registration, f"deletion.{plural}.{names.GROUP}", path)
+        warns["rules"] = [_rule(plural, scope, ["DELETE"])]
+        # A deletion has no object to compare, and must go on without us.
+        warns |= {"failurePolicy": "Ignore", "matchConditions": warns["matchConditions"][1:]}
+        found += [judges, warns]
+    return found
+
+
+def _rule(plural: str, scope: str, operations: list[str]) -> dict[str, Any]:
+    return {
+        "apiGroups": [names.GROUP],
+        "apiVersions": [names.VERSION],
+        "resources": [plural],
+        "operations": operations,
+        "scope": scope,
+    }
+
+
+def _configuration(kind: str, name: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
     labels = {names.LABEL_MANAGED_BY: names.MANAGED_BY}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
         "metadata": {"name": name, "labels": labels},
-        "webhooks": [webhook],
+        "webhooks": webhooks,
     }
 
 
@@ -64,15 +95,7 @@ def _webhook(registration: Registration, name: str, path: str) -> dict[str, Any]
     webhook: dict[str, Any] = {
         "name": name,
         "clientConfig": _client_config(registration, path),
-        "rules": [
-            {
-                "apiGroups": [names.GROUP],
-                "apiVersions": [names.VERSION],
-                "resources": [names.PLURAL],
-                "operations": ["CREATE", "UPDATE"],
-                "scope": "Namespaced",
-            }
-        ],
+        "rules": [_rule(names.PLURAL, "Namespaced", ["CREATE", "UPDATE"])],
         "matchPolicy": "Equivalent",
         "matchConditions": _match_conditions(registration.service_account),
         # Safe only because the rules are this narrow and the CRD's own schema backs them up.

@@ -42,6 +42,7 @@ class Review(NamedTuple):
     subresource: str
     object: dict[str, Any] | None
     old: dict[str, Any] | None
+    kind: str = names.KIND
 
 
 class Cause(NamedTuple):
@@ -62,8 +63,8 @@ class MalformedReviewError(Exception):
         self.uid = uid
 
 
-def parse(body: bytes) -> Review:
-    """Reads a review of one of our objects."""
+def parse(body: bytes, kind: str = names.KIND) -> Review:
+    """Reads a review of an object of one of our kinds."""
     envelope = _decoded(body)
     request = envelope.get("request")
     if type(request) is not dict:
@@ -73,7 +74,7 @@ def parse(body: bytes) -> Review:
         raise MalformedReviewError(f"request.uid must be a text of 1 to {UID_LIMIT} characters")
     if envelope.get("apiVersion") != REVIEW_VERSION or envelope.get("kind") != REVIEW_KIND:
         raise MalformedReviewError(f"only {REVIEW_KIND} of {REVIEW_VERSION} is understood here", uid=uid)
-    _expect_our_kind(request, uid)
+    _expect_kind(request, kind, uid)
     return Review(
         uid=uid,
         operation=_text(request, "operation", uid),
@@ -82,6 +83,7 @@ def parse(body: bytes) -> Review:
         subresource=_text(request, "subResource", uid),
         object=_object(request, "object", uid),
         old=_object(request, "oldObject", uid),
+        kind=kind,
     )
 
 
@@ -117,11 +119,11 @@ def reject(review: Review, causes: list[Cause]) -> bytes:
         "status": "Failure",
         "code": int(HTTPStatus.UNPROCESSABLE_ENTITY),
         "reason": "Invalid",
-        "message": _cut(f'{names.KIND} "{review.name}" is invalid: {listed}{more}', MESSAGE_LENGTH),
+        "message": _cut(f'{review.kind} "{review.name}" is invalid: {listed}{more}', MESSAGE_LENGTH),
         "details": {
             "name": review.name,
             "group": names.GROUP,
-            "kind": names.KIND,
+            "kind": review.kind,
             "causes": [cause._asdict() for cause in kept],
         },
     }
@@ -149,16 +151,16 @@ def _decoded_in_part(body: bytes, problem: orjson.JSONDecodeError) -> Any:
         raise MalformedReviewError(message, uid=uid_at_start(body)) from None
 
 
-def _expect_our_kind(request: dict[str, Any], uid: str) -> None:
-    kind = request.get("kind")
-    ours = (
-        type(kind) is dict
-        and kind.get("kind") == names.KIND
-        and kind.get("group") == names.GROUP
-        and kind.get("version") == names.VERSION
+def _expect_kind(request: dict[str, Any], kind: str, uid: str) -> None:
+    given = request.get("kind")
+    expected = (
+        type(given) is dict
+        and given.get("kind") == kind
+        and given.get("group") == names.GROUP
+        and given.get("version") == names.VERSION
     )
-    if not ours:
-        raise MalformedReviewError(f"only {names.KIND} of {names.API_VERSION} is judged here", uid=uid)
+    if not expected:
+        raise MalformedReviewError(f"only {kind} of {names.API_VERSION} is judged here", uid=uid)
 
 
 def _text(request: dict[str, Any], key: str, uid: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The two endpoints that API servers call: bounded reading, judging, and an answer whatever comes in."""
+"""The endpoints that API servers call: bounded reading, judging, and an answer whatever comes in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +21,11 @@ log = structlog.get_logger(__name__)
 
 Judge = Callable[[Review], Answer]
 
+CALENDARS: Final = (
+    (names.VALIDATE_CALENDAR_PATH, names.CALENDAR_KIND),
+    (names.VALIDATE_CLUSTER_CALENDAR_PATH, names.CLUSTER_CALENDAR_KIND),
+)
+
 
 class Recorder(Protocol):
     """Counts answers; `webhook` is `validate` or `default`."""
@@ -37,6 +42,10 @@ def create_app(gate: Gate, recorder: Recorder) -> FastAPI:
     app.router.routes += [
         Route(names.VALIDATE_PATH, Endpoint("validate", gate.validate, recorder, throttle), methods=["POST"]),
         Route(names.MUTATE_PATH, Endpoint("default", gate.default, recorder, throttle), methods=["POST"]),
+        *(
+            Route(path, Endpoint("validate", gate.validate_calendar, recorder, throttle, kind), methods=["POST"])
+            for path, kind in CALENDARS
+        ),
     ]
     return app
 
@@ -49,6 +58,7 @@ class Endpoint:
     judge: Judge
     recorder: Recorder
     throttle: Throttle
+    kind: str = names.KIND
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Reads, judges and answers one request."""
@@ -67,9 +77,22 @@ class Endpoint:
     async def _answered(self, receive: Receive) -> Answer:
         body = await self._received(receive)
         if is_light(body):
-            return _judged(self.judge, body)
+            return self._judged(body)
         async with self.throttle.judging():
-            return _judged(self.judge, body)
+            return self._judged(body)
+
+    def _judged(self, body: bytes) -> Answer:
+        if too_complex(body):
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            raise MalformedReviewError(_TOO_COMPLEX, status=status, uid=uid_at_start(body))
+        review = parse(body, self.kind)
+        try:
+            return self.judge(review)
+        except Exception:  # the gate must answer, whatever a rule does
+            log.exception("admission: a rule failed", namespace=review.namespace, name=review.name, uid=review.uid)
+            message = "5-Spot could not judge this object because of an error of its own; its log has the details"
+            refusal = refuse(review.uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
+            return Answer(refusal, Outcome.FAILED)
 
     async def _received(self, receive: Receive) -> bytes:
         body = Body()
@@ -86,19 +109,6 @@ async def _send(send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": int(status), "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _judged(judge: Judge, body: bytes) -> Answer:
-    if too_complex(body):
-        raise MalformedReviewError(_TOO_COMPLEX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, uid=uid_at_start(body))
-    review = parse(body)
-    try:
-        return judge(review)
-    except Exception:  # the gate must answer, whatever a rule does
-        log.exception("admission: a rule failed", namespace=review.namespace, name=review.name, uid=review.uid)
-        message = "5-Spot could not judge this object because of an error of its own; its log has the details"
-        refusal = refuse(review.uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
-        return Answer(refusal, Outcome.FAILED)
 
 
 def _refusal(error: MalformedReviewError) -> Answer:

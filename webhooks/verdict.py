@@ -1,4 +1,4 @@
-"""May it be stored: turns a review into the answer by the rulebook in `crds.rules`; pure but for the cluster lookup.
+"""May it be stored: turns a review into the answer by the rulebook in `crds.rules`; pure but for lookups.
 
 Deletion is never blocked; an edit of the spec of an object that is being deleted is judged like any other.
 """
@@ -10,11 +10,15 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from crds.calendarrules import check_calendar
+from crds.calendars import CalendarKind
 from crds.changes import merely_being_deleted
 from crds.defaults import cleared
 from crds.providers import DEFAULT_POLICY, ProviderPolicy
 from crds.rules import Verdict, check
 from crds.violations import JSONScalar, Reason, Violation, printable
+from webhooks import calendars
+from webhooks.calendars import CalendarLookup, CalendarUsers
 from webhooks.defaults import patch_for
 from webhooks.review import Cause, Review, allow, reject
 
@@ -53,10 +57,12 @@ def nobody_knows(_namespace: str, _name: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Both webhooks, with what the operator allows."""
+    """All webhooks, with what the operator allows and what it knows of the cluster."""
 
     policy: ProviderPolicy = DEFAULT_POLICY
     cluster_exists: ClusterLookup = nobody_knows
+    calendar_exists: CalendarLookup = calendars.existence_unknown
+    calendar_users: CalendarUsers = calendars.users_unknown
 
     def validate(self, review: Review) -> Answer:
         """Lists everything that is wrong with the object, or lets it in with what is suspicious about it."""
@@ -65,8 +71,21 @@ class Gate:
         verdict = self._judged(review, review.object)
         if verdict.violations:
             return _rejection(review, verdict.violations)
-        warnings = (*verdict.warnings, *self._missing_cluster(review))
+        warnings = (*verdict.warnings, *self._missing_cluster(review), *self._missing_calendars(review, verdict))
         return Answer(allow(review.uid, warnings), Outcome.WARNED if warnings else Outcome.ALLOWED)
+
+    def validate_calendar(self, review: Review) -> Answer:
+        """Lists everything that is wrong with a calendar, and warns if one goes that schedules name."""
+        if review.operation == "DELETE" and not review.subresource:
+            warnings = tuple(calendars.in_use(review, self.calendar_users))
+            return Answer(allow(review.uid, warnings), Outcome.WARNED if warnings else Outcome.ALLOWED)
+        if _not_ours_to_judge(review):
+            return Answer(allow(review.uid), Outcome.NOT_JUDGED)
+        old = review.old if review.operation == "UPDATE" else None
+        verdict = check_calendar(review.object, kind=CalendarKind(review.kind), old=old)
+        if verdict.violations:
+            return _rejection(review, verdict.violations)
+        return Answer(allow(review.uid), Outcome.ALLOWED)
 
     def default(self, review: Review) -> Answer:
         """Adds what is absent, and refuses what is wrong already.
@@ -84,6 +103,10 @@ class Gate:
 
     def _judged(self, review: Review, given: dict[str, Any] | None) -> Verdict:
         return check(given, policy=self.policy, old=review.old if review.operation == "UPDATE" else None)
+
+    def _missing_calendars(self, review: Review, verdict: Verdict) -> Iterator[str]:
+        if verdict.model is not None:
+            yield from calendars.missing(verdict.model, review.namespace, self.calendar_exists)
 
     def _missing_cluster(self, review: Review) -> Iterator[str]:
         spec = (review.object or {}).get("spec") or {}

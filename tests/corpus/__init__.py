@@ -1,7 +1,7 @@
 """Manifests, valid and invalid, one reason each: a base, and per documented rule what to change in it."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,21 @@ def load() -> list[Case]:
     return [Case("base", "base", base(), valid=True), *whole, *(case for rule in rules for case in _cases(rule))]
 
 
+def load_calendars() -> list[Case]:
+    """The corpus of calendars, as ScheduleCalendars."""
+    return [case for rule in _read("calendars.yaml") for case in _cases(rule, calendar)]
+
+
+def calendar() -> dict[str, Any]:
+    """The smallest allowed calendar."""
+    return {
+        "apiVersion": "5spot.finos.org/v1alpha1",
+        "kind": "ScheduleCalendar",
+        "metadata": {"name": "holidays", "namespace": "default"},
+        "spec": {"dates": ["2026-12-24"]},
+    }
+
+
 def base() -> dict[str, Any]:
     """The smallest allowed manifest."""
     manifest: dict[str, Any] = _read("base.yaml")
@@ -41,16 +56,15 @@ def _read(name: str) -> Any:
     return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
 
 
-def _cases(rule: dict[str, Any]) -> Iterator[Case]:
+def _cases(rule: dict[str, Any], smallest: Callable[[], dict[str, Any]] = base) -> Iterator[Case]:
     for kind in ("valid", "invalid"):
         for number, entry in enumerate(rule.get(kind, ())):
-            yield _case(rule, kind, number, entry)
+            yield _case(rule, kind, number, entry, smallest())
 
 
-def _case(rule: dict[str, Any], kind: str, number: int, entry: Any) -> Case:
+def _case(rule: dict[str, Any], kind: str, number: int, entry: Any, manifest: dict[str, Any]) -> Case:
     told = isinstance(entry, dict) and not entry.keys().isdisjoint({"set", "unset", "value"})
     more = entry if told else {"value": entry}
-    manifest = base()
     changes = dict(more.get("set", {}))
     if "value" in more:
         changes[rule["at"]] = more["value"]
@@ -83,7 +97,7 @@ def _drop(target: dict[str, Any], path: list[str]) -> None:
 
 
 def _expanded(value: Any) -> Any:
-    """Spells out long texts and lists: `{repeat: a, times: 64}` and `{items: a, times: 101}`."""
+    """Spells out long texts and lists: `{repeat: a, times: 64}`, `{items: a, times: 101}`, `{copies: …, times: 51}`."""
     if isinstance(value, list):
         return [_expanded(each) for each in value]
     if not isinstance(value, dict):
@@ -92,4 +106,6 @@ def _expanded(value: Any) -> Any:
         return value["repeat"] * value["times"] + value.get("then", "")
     if "items" in value and "times" in value:
         return [f"{value['items']}{number}" for number in range(value["times"])]
+    if "copies" in value:
+        return [copy.deepcopy(value["copies"]) for _ in range(value["times"])]
     return {key: _expanded(each) for key, each in value.items()}

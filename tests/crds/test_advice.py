@@ -44,6 +44,11 @@ def test_the_shorter_timeout_counts():
     assert warnings(manifest | {"spec": manifest["spec"] | {"nodeDrainTimeout": "11m"}})
 
 
+def test_a_window_to_the_minute_shorter_than_the_shutdown_is_named():
+    (warning,) = warnings(scheduled(windows=[{"from": "09:00", "to": "09:04"}]))
+    assert "window of 4m, shorter than the 5m" in warning
+
+
 def test_minutes_in_a_row_are_one_long_window():
     assert not warnings(scheduled(cron="* 9-17 * * mon-fri"))
 

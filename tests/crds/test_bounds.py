@@ -20,6 +20,7 @@ def test_a_provider_spec_as_deep_as_allowed_passes() -> None:
 
 def test_an_object_of_ordinary_size_is_not_copied() -> None:
     raw = machine(nodeTaints=[{"key": "a", "effect": "NoSchedule"}])
+    raw["spec"]["schedule"] = {"windows": [{"days": ["mon"], "from": "09:00", "to": "17:30"}]}
     kept, found = fitted(raw)
     assert kept is raw
     assert not found
@@ -30,6 +31,11 @@ def test_what_is_too_large_is_named_and_everything_else_is_still_judged() -> Non
     found = [violation.field for violation in check(raw).violations]
     assert found[:2] == ["spec.killIfCommands", "spec.nodeTaints"]
     assert {"spec.priority", "spec.clusterName", "spec.nodeTaints[0]", "spec.nodeTaints[63]"} <= set(found)
+
+
+def test_a_long_list_within_a_list_is_named_too() -> None:
+    raw = machine(schedule={"windows": [{"days": ["mon"] * 51, "from": "09:00", "to": "17:30"}]})
+    assert [violation.field for violation in check(raw).violations] == ["spec.schedule.windows[0].days"]
 
 
 def test_the_object_itself_is_not_touched_when_a_copy_is_cut() -> None:

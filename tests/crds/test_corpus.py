@@ -21,6 +21,8 @@ UNKNOWN_FIELDS = {
     "unknown fields are rejected",
     "unknown envelope keys are rejected",
     "a taint has key and effect and nothing unknown",
+    "windows are a list of at most 50 objects with nothing unknown",
+    "exceptions are a list of at most 32 objects with nothing unknown",
 }
 
 

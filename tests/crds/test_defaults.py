@@ -28,6 +28,16 @@ def test_duration_is_added_only_with_cron():
     }
 
 
+def test_days_and_hours_are_not_added_beside_windows():
+    windows = [{"from": "09:00", "to": "17:30"}]
+    assert defaulted(scheduled(windows=windows))["spec"]["schedule"] == {
+        "windows": windows,
+        "timezone": "UTC",
+        "enabled": True,
+    }
+    assert defaulted(scheduled(windows=[], daysOfWeek=["mon"]))["spec"]["schedule"]["hoursOfDay"] == []
+
+
 def test_what_a_user_wrote_is_never_rewritten():
     written = machine(priority=0, killSwitch=True, gracefulShutdownTimeout="0h5m", nodeTaints=[{"odd": 1}])
     written["spec"]["schedule"] |= {"timezone": "Nowhere", "enabled": False, "hoursOfDay": ["09 - 17"]}

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crds import patterns
+from crds.dates import Anniversary, Dates
 from crds.invalid import InvalidValue
+from crds.timeofday import TimeOfDay
 from crds.values import Cron, DaySet, HourSet, Zone, parse_duration
 from crds.zones import names
 
@@ -39,6 +41,34 @@ def test_days(text):
 @given(words("0", "9", "17", "23", "24", "-", ",", " ", "\n", "09", "٩", "1"))
 def test_hours(text):
     assert matches(patterns.HOURS, text) == parses(HourSet.parse_item, text)
+
+
+@settings(max_examples=200)
+@given(words("0", "1", "2", "9", "24", "23", ":", ":00", "59", "60", " ", "\n", "٩"))
+def test_times_of_day(text):
+    assert matches(patterns.START_TIME, text) == parses(TimeOfDay.parse_start, text)
+    assert matches(patterns.END_TIME, text) == parses(TimeOfDay.parse_end, text)
+
+
+two_digits = st.integers(0, 40).map("{:02}".format)
+date_texts = st.builds(
+    "{}-{}-{}".format,
+    st.sampled_from(["0999", "1900", "2000", "2024", "2026", "2100", "3000"]),
+    st.sampled_from(["00", "01", "02", "04", "11", "12", "13"]),
+    two_digits,
+)
+
+
+@settings(max_examples=300)
+@given(st.one_of(date_texts, words("2024", "-", "02", "29", "1", "/", " ", "\n", "٢")))
+def test_dates(text):
+    assert matches(patterns.DATES, text) == parses(Dates.parse_item, text)
+
+
+@settings(max_examples=200)
+@given(st.builds("{}-{}".format, two_digits, two_digits))
+def test_days_of_a_year(text):
+    assert matches(patterns.YEARLY, text) == parses(Anniversary.parse, text)
 
 
 @settings(max_examples=120)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import yaml
 
-from crds import cel, names, policies, zones
+from crds import cel, countries, names, policies, zones
 from crds.generate import POLICIES, ROOT, main
 from crds.providers import ProviderPolicy
 from crds.schema import object_schema
@@ -47,7 +47,10 @@ def test_nothing_calls_its_subject_self_any_more():
 @pytest.mark.parametrize("policy", ALL, ids=lambda policy: policy["metadata"]["name"])
 def test_only_writes_of_specs_are_looked_at(policy):
     (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-    assert (rule["resources"], rule["operations"]) == ([names.PLURAL], ["CREATE", "UPDATE"])
+    ours = [names.PLURAL]
+    if policy["metadata"]["name"] == policies.CALENDARS:
+        ours = [names.CALENDAR_PLURAL, names.CLUSTER_CALENDAR_PLURAL]
+    assert (rule["resources"], rule["operations"]) == (ours, ["CREATE", "UPDATE"])
     conditions = {each["name"]: each["expression"] for each in policy["spec"]["matchConditions"]}
     assert conditions == {"changes-the-spec": "oldObject == null || object.spec != oldObject.spec"}
 
@@ -61,6 +64,13 @@ def test_advice_warns_and_never_stands_in_the_way():
 def test_every_zone_that_the_rulebook_knows_is_listed():
     (check,) = MADE["timezones.yaml"][0]["spec"]["validations"]
     assert set(re.findall(r"'([^']+)'", check["expression"])) == zones.names()
+
+
+def test_every_country_and_subdivision_that_the_rulebook_knows_is_listed():
+    variables = {each["name"]: each["expression"] for each in MADE["calendars.yaml"][0]["spec"]["variables"]}
+    for country, parts in countries.known().items():
+        listed = ", ".join(f"'{part}'" for part in parts)
+        assert f"'{country}': [{listed}]" in variables["known"]
 
 
 def test_policies_for_another_allowlist_can_be_printed(capsys, tmp_path):

@@ -24,10 +24,27 @@ def test_the_schedule_and_timeouts_of_an_invalid_object_still_count():
         {"cron": "0 9 * * *", "daysOfWeek": ["mon"]},
         {"cron": "0 0 30 2 *"},
         {"daysOfWeek": ["mon"], "timezone": "Nowhere"},
+        {"daysOfWeek": ["mon"], "windows": [{"from": "09:00", "to": "17:30"}]},
+        {"windows": [{"from": "09:00", "to": "25:00"}]},
+        {"daysOfWeek": ["mon"], "exceptions": [{"state": "Closed"}]},
+        {"daysOfWeek": ["mon"], "exceptions": [{"dates": ["2026-02-30"], "state": "Closed"}]},
+        {
+            "daysOfWeek": ["mon"],
+            "exceptions": [{"dates": ["2026-12-24"], "calendarRef": {"name": "uk"}, "state": "Closed"}],
+        },
     ],
 )
 def test_a_schedule_without_one_clear_meaning_does_not_count(schedule):
     assert remains_of(scheduled(**schedule)).schedule is None
+
+
+def test_windows_and_exceptions_of_an_invalid_object_still_count():
+    exceptions = [{"calendarRef": {"name": "uk"}, "state": "Closed"}]
+    raw = scheduled(windows=[{"from": "18:30", "to": "07:00"}], exceptions=exceptions)
+    raw["spec"]["clusterName"] = "Not Valid"
+    schedule = remains_of(raw).schedule
+    assert schedule is not None
+    assert [str(each) for each in schedule.calendars] == ["ScheduleCalendar uk"]
 
 
 def test_unknown_fields_do_not_spoil_a_schedule():

@@ -63,6 +63,24 @@ def test_an_integer_hour_gets_the_hint_to_quote_it():
     assert 'put it in quotes, "9"' in violation.message
 
 
+def test_a_time_that_yaml_made_a_number_of_gets_the_hint_to_quote_it():
+    (violation,) = check(scheduled(windows=[{"from": 1110, "to": "20:00"}])).violations
+    assert violation.field == "spec.schedule.windows[0].from"
+    assert 'put it in quotes, "18:30"' in violation.message
+
+
+def test_all_that_is_wrong_in_windows_is_listed_at_once():
+    windows = [{"days": ["mo"], "from": "9:00", "to": "25:00"}, {"from": "09:00"}]
+    found = check(scheduled(windows=windows, cron="0 9 * * *")).violations
+    assert {violation.field for violation in found} == {
+        "spec.schedule.windows",
+        "spec.schedule.windows[0].days[0]",
+        "spec.schedule.windows[0].from",
+        "spec.schedule.windows[0].to",
+        "spec.schedule.windows[1].to",
+    }
+
+
 def test_an_unknown_field_is_told_which_ones_are_known():
     (violation,) = check(scheduled(daysOfWeek=["mon"], timeZone="UTC")).violations
     assert violation.field == "spec.schedule.timeZone"

@@ -1,0 +1,108 @@
+"""What may be said in a calendar, for webhook, command line and controller alike; both kinds have the same rules."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from crds import cel, countries, names, syntax
+from crds.bounds import CALENDAR, fitted
+from crds.calendars import CalendarKind
+from crds.changes import merely_being_deleted, what_it_changes
+from crds.envelope import UnknownFields, envelope_rules
+from crds.schedulecalendar import CalendarSpec
+from crds.violations import Reason, Violation, translated
+
+Raw = dict[str, Any]
+
+KINDS: Final = {names.CALENDAR_KIND: CalendarKind.NAMESPACED, names.CLUSTER_CALENDAR_KIND: CalendarKind.CLUSTER}
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarVerdict:
+    """The judgement on a calendar: its spec if it could be read, and all that is wrong with it."""
+
+    spec: CalendarSpec | None
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object may be stored."""
+        return not self.violations
+
+
+def check_calendar(
+    raw: Any, *, kind: CalendarKind, old: Raw | None = None, unknown: UnknownFields = "forbid"
+) -> CalendarVerdict:
+    """Judge a calendar that is to be stored; `old` is what an update would replace. Never raises.
+
+    An update answers only for what it changes; `spec` is None if the calendar as a whole cannot be read.
+    """
+    if type(raw) is not dict:
+        return CalendarVerdict(None, (Violation.of("", raw, "must be an object", Reason.TYPE),))
+    spec, violations = _examined(raw, kind, unknown)
+    readable = spec if not violations else None
+    if old is not None and violations:
+        violations = [] if merely_being_deleted(raw, old) else _of_the_update(raw, old, violations, kind)
+    return CalendarVerdict(readable, tuple(violations))
+
+
+def _of_the_update(raw: Raw, old: Raw, violations: list[Violation], kind: CalendarKind) -> list[Violation]:
+    _, before = _examined(old, kind, "forbid")
+    return what_it_changes(raw, old, violations, before)
+
+
+def _examined(given: Raw, kind: CalendarKind, unknown: UnknownFields) -> tuple[CalendarSpec | None, list[Violation]]:
+    raw, violations = fitted(given, CALENDAR)
+    parsed, wrong = _parsed(raw.get("spec"), unknown)
+    violations += wrong
+    violations += envelope_rules(raw, unknown, kind=kind, name_max=syntax.PREFIX_MAX)
+    if kind is CalendarKind.CLUSTER:
+        violations += _in_no_namespace(raw)
+    if type(raw.get("spec")) is dict:
+        violations += _spec_rules(raw["spec"])
+    return parsed, violations
+
+
+def _parsed(spec: Any, unknown: UnknownFields) -> tuple[CalendarSpec | None, list[Violation]]:
+    if spec is None:
+        return None, [Violation("spec", None, "is required", Reason.REQUIRED)]
+    try:
+        return CalendarSpec.parse(spec, unknown=unknown), []
+    except ValidationError as error:
+        return None, translated(error, "spec", CalendarSpec)
+
+
+def _in_no_namespace(raw: Raw) -> Iterator[Violation]:
+    metadata = raw.get("metadata")
+    namespace = metadata.get("namespace") if type(metadata) is dict else None
+    if namespace:
+        message = f"must be left out: a {CalendarKind.CLUSTER} is in no namespace"
+        yield Violation.of("metadata.namespace", namespace, message, Reason.FORBIDDEN)
+
+
+def _spec_rules(spec: Raw) -> Iterator[Violation]:
+    filled = spec.get("dates") or spec.get("yearly")
+    if not filled and spec.get("holidays") is None and spec.get("ics") is None:
+        yield Violation.of("spec", spec, cel.CALENDAR["message"], Reason.REQUIRED)
+    ics = spec.get("ics")
+    if type(ics) is dict and (ics.get("inline") is None) == (ics.get("configMapKeyRef") is None):
+        yield Violation.of("spec.ics", ics, cel.ICS["message"])
+    holidays = spec.get("holidays")
+    if type(holidays) is dict:
+        yield from _holiday_rules(holidays)
+
+
+def _holiday_rules(holidays: Raw) -> Iterator[Violation]:
+    country, subdivision = holidays.get("country"), holidays.get("subdivision")
+    if not syntax.is_country(country):
+        return  # the model has said so
+    refusal = countries.refusal_of_country(country)
+    if refusal:
+        yield Violation.of("spec.holidays.country", country, refusal, Reason.NOT_SUPPORTED)
+    elif isinstance(subdivision, str) and subdivision:
+        refusal = countries.refusal_of_subdivision(country, subdivision)
+        if refusal:
+            inputs = ("spec.holidays.country", "spec.holidays.subdivision")
+            yield Violation.of("spec.holidays.subdivision", subdivision, refusal, Reason.NOT_SUPPORTED, inputs)

@@ -1,0 +1,192 @@
+"""What calendars say, as data for the algebra: dates with their names, or why a calendar cannot be read.
+
+Who holds the calendars (the controller by watches, `preview` from files) hands them over as a mapping; a schedule whose
+calendars cannot all be read is undecidable, and nothing may be done for its sake.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from crds.dates import Anniversary, Dates, Days, Either, Yearly, date_of
+from crds.zones import Zone
+
+_DAY = 86400
+
+
+class CalendarKind(StrEnum):
+    """Where a calendar lives."""
+
+    NAMESPACED = "ScheduleCalendar"
+    CLUSTER = "ClusterScheduleCalendar"
+
+
+class CalendarReference(NamedTuple):
+    """How a schedule names a calendar; a namespaced one is in the ScheduledMachine's own namespace."""
+
+    kind: CalendarKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class NamedDays(NamedTuple):
+    """Days with a name, which may be empty; both ends included."""
+
+    first: int
+    last: int
+    name: str = ""
+
+
+class Event(NamedTuple):
+    """Something between two moments of Unix time; on which dates that is, the zone decides."""
+
+    begins: int
+    ends: int
+    name: str = ""
+
+    def days(self, zone: Zone) -> NamedDays:
+        """The dates that it touches; one that ends at midnight does not touch the new day."""
+        first = _local_day(zone, self.begins)
+        last = _local_day(zone, max(self.begins, self.ends - 1))
+        return NamedDays(min(first, last), max(first, last), self.name)
+
+
+class CalendarProblem(StrEnum):
+    """Why a calendar cannot be read, as conditions name it."""
+
+    NOT_FOUND = "CalendarNotFound"
+    INVALID = "CalendarInvalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A calendar that is missing or broken."""
+
+    problem: CalendarProblem
+    message: str
+
+
+@dataclass(frozen=True)
+class CalendarDates:
+    """All that a calendar says. `through` is the last day that it knows; None if what it says holds for ever."""
+
+    days: tuple[NamedDays, ...] = ()
+    yearly: tuple[Anniversary, ...] = ()
+    events: tuple[Event, ...] = ()
+    through: int | None = None
+    _in_zones: dict[str, "ZonedDates"] = field(default_factory=dict, compare=False, repr=False)
+
+    def in_zone(self, zone: Zone) -> "ZonedDates":
+        """Its dates as they are in a zone; only events depend on it."""
+        key = zone.name if self.events else ""
+        if key not in self._in_zones:
+            named = (*self.days, *(event.days(zone) for event in self.events))
+            self._in_zones[key] = ZonedDates(named, Yearly(self.yearly))
+        return self._in_zones[key]
+
+
+@dataclass(frozen=True)
+class ZonedDates:
+    """The dates of a calendar in one zone."""
+
+    named: tuple[NamedDays, ...]
+    yearly: Yearly
+
+    @cached_property
+    def source(self) -> Either:
+        """The dates without their names, as the algebra takes them."""
+        return Either(Dates(Days(each.first, each.last) for each in self.named), self.yearly)
+
+    def name(self, day: int) -> str:
+        """The names of a day, each once; empty if it has none."""
+        names = (each.name for each in self._ordered if each.first <= day <= each.last and each.name)
+        return ", ".join(dict.fromkeys(names))
+
+    def upcoming(self, day: int, count: int) -> list["NamedDate"]:
+        """The first days from a day on, with their names."""
+        return [NamedDate(str(date_of(each)), self.name(each)) for each in islice(self._from(day), count)]
+
+    @cached_property
+    def _ordered(self) -> list[NamedDays]:
+        return sorted(self.named)
+
+    def _from(self, day: int) -> Iterator[int]:
+        while (run := self.source.run(day)) is not None:
+            yield from range(run.first, run.last + 1)
+            day = run.last + 1
+
+
+class NamedDate(NamedTuple):
+    """A date, as `2026-12-25`, and what it is called."""
+
+    date: str
+    name: str
+
+
+Calendars = Mapping[CalendarReference, CalendarDates | Unreadable]
+"""The calendars at hand; one that is not there does not exist."""
+
+
+class CalendarShelf:
+    """The calendars of all namespaces: the controller holds those that it watches, a command those of its files."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, CalendarReference], CalendarDates | Unreadable] = {}
+
+    def put(self, namespace: str, reference: CalendarReference, dates: CalendarDates | Unreadable) -> None:
+        """Hold a calendar; the namespace of a ClusterScheduleCalendar does not matter."""
+        self._held[_place(namespace, reference)] = dates
+
+    def drop(self, namespace: str, reference: CalendarReference) -> None:
+        """Forget a calendar that was deleted."""
+        self._held.pop(_place(namespace, reference), None)
+
+    def holds(self, namespace: str, reference: CalendarReference) -> bool:
+        """Whether there is such a calendar, readable or not."""
+        return _place(namespace, reference) in self._held
+
+    def seen_from(self, namespace: str, references: Iterable[CalendarReference]) -> Calendars:
+        """The calendars that a schedule of a namespace means by these names."""
+        places = ((each, _place(namespace, each)) for each in references)
+        return {reference: self._held[place] for reference, place in places if place in self._held}
+
+
+def _place(namespace: str, reference: CalendarReference) -> tuple[str, CalendarReference]:
+    return ("" if reference.kind is CalendarKind.CLUSTER else namespace), reference
+
+
+class Undecidable(NamedTuple):
+    """A schedule that cannot be read whole, with the calendars that are to blame."""
+
+    problems: tuple[tuple[CalendarReference, Unreadable], ...]
+
+    @property
+    def problem(self) -> CalendarProblem:
+        """What to call it: a calendar that is missing comes before one that is broken."""
+        return min((why.problem for _, why in self.problems), key=list(CalendarProblem).index)
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in one line."""
+        return "; ".join(why.message for _, why in self.problems)
+
+
+def problems_with(references: Iterable[CalendarReference], calendars: Calendars) -> Undecidable | None:
+    """The calendars among these that cannot be read; None if all can."""
+    found = ((reference, calendars.get(reference, _missing(reference))) for reference in references)
+    bad = tuple((reference, why) for reference, why in found if isinstance(why, Unreadable))
+    return Undecidable(bad) if bad else None
+
+
+def _missing(reference: CalendarReference) -> Unreadable:
+    where = " in this namespace" if reference.kind is CalendarKind.NAMESPACED else ""
+    return Unreadable(CalendarProblem.NOT_FOUND, f"there is no {reference}{where}")
+
+
+def _local_day(zone: Zone, moment: int) -> int:
+    return (moment + zone.span(moment).offset) // _DAY

@@ -1,0 +1,115 @@
+"""Reads calendars in the iCalendar format. Only the worker imports this: the text may be hostile.
+
+What is wrong is said in our own words: the text of a calendar is never quoted, as others may read the message.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import icalendar
+import recurring_ical_events  # type: ignore[import-untyped]
+
+FINER: Final = frozenset({"HOURLY", "MINUTELY", "SECONDLY"})
+FINER_PARTS: Final = ("BYHOUR", "BYMINUTE", "BYSECOND")
+TELLING: Final = frozenset(
+    {"DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID", "STATUS", "UID"}
+)
+"""What says when an event is. The library passes over what it cannot read, we may not."""
+DEPTH_MAX: Final = 10
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+
+class BrokenCalendar(ValueError):
+    """A calendar that cannot be used; the message says why."""
+
+
+def dates_of(text: str, first: date, last: date) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Days and timed events of all calendars in the text that touch the period.
+
+    Days come as first, last and name; floating times have the date that they say. Events come as begin and end in Unix
+    time, and name.
+
+    Raises:
+        BrokenCalendar: if it is not a calendar, or one that recurs more often than daily.
+    """
+    days: list[list[Any]] = []
+    events: list[list[Any]] = []
+    for calendar in _calendars(text):
+        for occurrence in _occurrences(calendar, first, last):
+            _sort_in(occurrence, days, events)
+    return days, events
+
+
+def _calendars(text: str) -> list[Any]:
+    _not_too_deep(text)
+    try:
+        found = icalendar.Calendar.from_ical(text, multiple=True)
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        raise BrokenCalendar("is not a calendar in the iCalendar format (RFC 5545)") from None
+    if not found:
+        raise BrokenCalendar("holds no VCALENDAR")
+    for each in found:
+        _check(each)
+    return list(found)
+
+
+def _not_too_deep(text: str) -> None:
+    depth = 0
+    for line in text.splitlines():
+        if line[:6].upper() == "BEGIN:":
+            depth += 1
+        elif line[:4].upper() == "END:":
+            depth -= 1
+        if depth > DEPTH_MAX:
+            raise BrokenCalendar(f"nests components deeper than {DEPTH_MAX} levels")
+
+
+def _check(calendar: Any) -> None:
+    if getattr(calendar, "name", "") != "VCALENDAR":
+        raise BrokenCalendar("must begin with BEGIN:VCALENDAR")
+    for event in calendar.walk("VEVENT"):
+        if any(str(name).upper() in TELLING for name, _ in event.errors):
+            raise BrokenCalendar("has an event whose times or rules cannot be read")
+        rules = event.get("RRULE", [])
+        for rule in rules if isinstance(rules, list) else [rules]:
+            _check_rule(rule)
+
+
+def _check_rule(rule: Any) -> None:
+    frequencies = {str(each).upper() for each in rule.get("FREQ", [])}
+    if not frequencies:
+        raise BrokenCalendar("has an event whose RRULE has no FREQ")
+    if frequencies & FINER or any(len(rule.get(part, [])) > 1 for part in FINER_PARTS):
+        raise BrokenCalendar("has an event that recurs more often than daily; only DAILY and coarser are allowed")
+
+
+def _occurrences(calendar: Any, first: date, last: date) -> Iterator[Any]:
+    try:
+        # Wider than the period, as the dates of an event differ from zone to zone.
+        start, end = first - timedelta(days=2), last + timedelta(days=3)
+        yield from recurring_ical_events.of(calendar, components=["VEVENT"]).between(start, end)
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError):
+        raise BrokenCalendar("has an event whose times or rules make no sense") from None
+
+
+def _sort_in(event: Any, days: list[list[Any]], events: list[list[Any]]) -> None:
+    if str(event.get("STATUS", "")).upper() == "CANCELLED":
+        return
+    begins, ends, name = event.start, event.end, str(event.get("SUMMARY", ""))[:256]
+    if not isinstance(begins, datetime):
+        days.append([_day(begins), max(_day(begins), _day(ends) - 1), name])
+    elif begins.tzinfo is None:
+        latest = max(begins, ends - timedelta(microseconds=1))
+        days.append([_day(begins), _day(latest), name])
+    else:
+        events.append([_seconds(begins), _seconds(ends), name])
+
+
+def _day(given: date) -> int:
+    return given.toordinal() - _EPOCH
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.astimezone(UTC).timestamp())

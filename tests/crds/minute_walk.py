@@ -1,0 +1,117 @@
+"""A second oracle, for windows and exceptions: walks minute by minute and remembers the latest time on the clock.
+
+Shares no code with `crds`: times, days and dates are read in its own, naive way, and every minute is looked at.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from tests.crds.brute_force import MINUTE, WEEK, Pair, chosen, cron_match, joined, unseen, weekly, zone
+
+Rule = tuple[list[str], str]
+"""The dates, ranges and days of every year (`12-25`) of an exception, and its state."""
+RUN_UP = timedelta(days=9)
+"""A window may have begun that long before the period: firings last up to seven days."""
+
+
+class Minute(NamedTuple):
+    """One minute, what the clock shows, the latest that it has shown so far, and the times that are new to it."""
+
+    moment: datetime
+    local: datetime
+    latest: datetime
+    reached: list[datetime]
+
+
+class Exceptions:
+    """The first rule that names a date decides."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = [([each.split("/") for each in dates], state) for dates, state in rules]
+
+    def state(self, day: date) -> str:
+        text = day.isoformat()
+        for ranges, state in self.rules:
+            if any(ends[0] <= text <= ends[-1] or ends == [text[5:]] for ends in ranges):
+                return state
+        return ""
+
+
+def walk(zone_name: str, period: Pair) -> Iterator[Minute]:
+    place = zone(zone_name)
+    moment = period[0] - RUN_UP
+    latest = (moment - MINUTE).astimezone(place).replace(tzinfo=None)
+    while moment < period[1]:
+        local = moment.astimezone(place).replace(tzinfo=None)
+        reached = list(unseen(latest, local))
+        latest = max(latest, local)
+        yield Minute(moment, local, latest, reached)
+        moment += MINUTE
+
+
+def windows(entries: Sequence[dict], rules: Sequence[Rule], zone_name: str, period: Pair) -> list[Pair]:
+    """The windows of `schedule.windows` with exceptions, cut to the period."""
+    exceptions, ends = Exceptions(rules), list[datetime]()
+    pieces = []
+    for minute in walk(zone_name, period):
+        if exceptions.state(minute.local.date()) != "Closed":
+            ends += [end for time in minute.reached for end in ends_of(entries, time)]
+        ends = [end for end in ends if end > minute.latest]
+        if ends or exceptions.state(minute.latest.date()) == "Open":
+            pieces.append(minute.moment)
+    return cut(pieces, period)
+
+
+def ends_of(entries: Sequence[dict], time: datetime) -> Iterator[datetime]:
+    """The ends, by the clock, of the windows that begin at a time of the clock."""
+    for entry in entries:
+        if f"{time:%H:%M}" == entry["from"] and WEEK[time.weekday()] in chosen(entry.get("days", []), WEEK):
+            midnight = time.replace(hour=0, minute=0)
+            hours, minutes = entry["to"].split(":")
+            end = midnight + timedelta(hours=int(hours), minutes=int(minutes))
+            yield end if end > time else end + timedelta(days=1)
+
+
+def hours(days: Sequence[str], items: Sequence[str], rules: Sequence[Rule], zone_name: str, period: Pair) -> list[Pair]:
+    """The windows of days and hours with exceptions, cut to the period."""
+    active, exceptions = weekly(days, items), Exceptions(rules)
+    return open_minutes(lambda minute: active(minute.local), exceptions, zone_name, period)
+
+
+def open_minutes(active: Callable[[Minute], bool], exceptions: Exceptions, zone_name: str, period: Pair) -> list[Pair]:
+    pieces = []
+    for minute in walk(zone_name, period):
+        by_schedule = active(minute) and exceptions.state(minute.local.date()) != "Closed"
+        if by_schedule or exceptions.state(minute.latest.date()) == "Open":
+            pieces.append(minute.moment)
+    return cut(pieces, period)
+
+
+def cron(text: str, duration: timedelta, rules: Sequence[Rule], zone_name: str, period: Pair) -> list[Pair]:
+    """The windows of cron with exceptions, cut to the period; a firing that the clock skips comes right after it."""
+    matches, exceptions = cron_match(text), Exceptions(rules)
+    wildcard = any(field.startswith("*") for field in text.split()[:2])
+    pieces: list[Pair] = []
+    for minute in walk(zone_name, period):
+        fires = matches(minute.local) if wildcard else any(map(matches, minute.reached))
+        if fires and exceptions.state(minute.local.date()) != "Closed":
+            pieces.append((minute.moment, minute.moment + duration))
+        if exceptions.state(minute.latest.date()) == "Open":
+            pieces.append((minute.moment, minute.moment + MINUTE))
+    start, end = period
+    return joined([(max(opens, start), min(closes, end)) for opens, closes in pieces if closes > start])
+
+
+def cut(minutes: Sequence[datetime], period: Pair) -> list[Pair]:
+    return joined([(each, each + MINUTE) for each in minutes if each >= period[0]])
+
+
+def local_day(zone_name: str, moment: datetime) -> date:
+    """The date that the clock shows."""
+    return moment.astimezone(zone(zone_name)).date()
+
+
+def midnight(text: str) -> datetime:
+    """The beginning of a date in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

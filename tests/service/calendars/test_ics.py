@@ -1,0 +1,107 @@
+"""What an ICS says: each date that an event touches, as people read their calendars."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from service.calendars.ics import BrokenCalendar, dates_of
+from tests.service.calendars.events import all_day, calendar, event
+
+FIRST, LAST = date(2026, 1, 1), date(2028, 12, 31)
+
+
+def days(*events: str) -> list[str]:
+    """All dates of whole days and floating times, in order."""
+    found, _ = dates_of(calendar(*events), FIRST, LAST)
+    runs = ((date(1970, 1, 1) + timedelta(days=first), last - first) for first, last, _ in found)
+    return sorted(str(first + timedelta(days=more)) for first, length in runs for more in range(length + 1))
+
+
+def events(*given: str) -> list[tuple[int, int]]:
+    _, found = dates_of(calendar(*given), FIRST, LAST)
+    return [(begins, ends) for begins, ends, _ in found]
+
+
+def test_a_whole_day_is_its_date():
+    assert days(all_day("20261224")) == ["2026-12-24"]
+    assert days(all_day("20261224", "DTEND;VALUE=DATE:20261225")) == ["2026-12-24"]
+
+
+def test_the_end_of_whole_days_does_not_count():
+    assert days(all_day("20261224", "DTEND;VALUE=DATE:20261227")) == ["2026-12-24", "2026-12-25", "2026-12-26"]
+
+
+def test_a_floating_time_has_the_date_that_it_says():
+    assert days(event("DTSTART:20261224T220000", "DTEND:20261225T020000")) == ["2026-12-24", "2026-12-25"]
+    assert days(event("DTSTART:20261224T220000", "DTEND:20261225T000000")) == ["2026-12-24"]
+
+
+def test_a_time_with_a_zone_is_a_moment():
+    noon = 1798113600  # 2026-12-24T12:00:00Z
+    assert events(event("DTSTART:20261224T120000Z", "DURATION:PT1H")) == [(noon, noon + 3600)]
+    assert events(event("DTSTART;TZID=Europe/Berlin:20261224T130000", "DURATION:PT1H")) == [(noon, noon + 3600)]
+
+
+def test_events_recur_but_for_the_dates_left_out():
+    weekly = all_day("20261201", "RRULE:FREQ=WEEKLY;COUNT=4", "EXDATE;VALUE=DATE:20261208")
+    assert days(weekly) == ["2026-12-01", "2026-12-15", "2026-12-22"]
+
+
+def test_an_event_without_end_recurs_up_to_the_horizon():
+    assert days(all_day("20201225", "RRULE:FREQ=YEARLY")) == ["2026-12-25", "2027-12-25", "2028-12-25"]
+
+
+def test_a_cancelled_event_does_not_count():
+    assert days(all_day("20261224", "STATUS:CANCELLED"), all_day("20261231", uid="two")) == ["2026-12-31"]
+
+
+def test_a_cancelled_occurrence_does_not_count():
+    series = all_day("20261201", "RRULE:FREQ=WEEKLY;COUNT=3")
+    cancelled = all_day("20261208", "RECURRENCE-ID;VALUE=DATE:20261208", "STATUS:CANCELLED")
+    assert days(series, cancelled) == ["2026-12-01", "2026-12-15"]
+
+
+def test_a_moved_occurrence_counts_where_it_was_moved_to():
+    series = all_day("20261201", "RRULE:FREQ=WEEKLY;COUNT=3")
+    moved = all_day("20261210", "RECURRENCE-ID;VALUE=DATE:20261208")
+    assert days(series, moved) == ["2026-12-01", "2026-12-10", "2026-12-15"]
+
+
+def test_todos_and_journals_are_not_events():
+    todo = "BEGIN:VTODO\r\nUID:t\r\nDTSTAMP:20260101T000000Z\r\nDTSTART;VALUE=DATE:20261224\r\nEND:VTODO\r\n"
+    assert days(todo) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ("FREQ=HOURLY", "more often than daily"),
+        ("FREQ=SECONDLY;COUNT=2", "more often than daily"),
+        ("FREQ=DAILY;BYHOUR=8,9", "more often than daily"),
+        ("COUNT=3", "RRULE"),
+    ],
+)
+def test_nothing_recurs_more_often_than_daily(rule, says):
+    with pytest.raises(BrokenCalendar, match=says):
+        dates_of(calendar(event("DTSTART:20261224T120000Z", f"RRULE:{rule}")), FIRST, LAST)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "secret",
+        "BEGIN:VCALENDAR",
+        "BEGIN:VEVENT\r\nEND:VEVENT\r\n",
+        calendar("BEGIN:VEVENT\r\nDTSTART:secret\r\nEND:VEVENT\r\n"),
+        calendar(event("DTSTART:99999999T999999Z", "RRULE:FREQ=secret")),
+        "<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>",
+        "\x00\x01\x02",
+    ],
+    ids=range(8),
+)
+def test_what_is_no_calendar_is_refused_without_quoting_it(text):
+    with pytest.raises(BrokenCalendar) as refused:
+        dates_of(text, FIRST, LAST)
+    assert "secret" not in str(refused.value)
+    assert "passwd" not in str(refused.value)
