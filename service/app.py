@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self
 import structlog
 from fastapi import FastAPI
 
+from crds.calendars import CalendarReference
 from service import metrics
 from service.controller.shared import Shared
 from service.controller.wiring import Controller
@@ -27,6 +28,7 @@ from service.kube.transport import Limits
 from service.settings import Settings
 from service.sharding.fence import Fence
 from service.sharding.watchdog import Watchdog
+from webhooks.calendars import CalendarLookup, CalendarUsers, existence_unknown, users_unknown
 from webhooks.verdict import ClusterLookup, Gate, nobody_knows
 
 FAREWELL_SECONDS: Final = 5.0
@@ -57,6 +59,8 @@ class Component:
     unready: Check = always_ready
     cluster_exists: ClusterLookup = nobody_knows
     """Answers the webhooks' question whether a Cluster exists."""
+    calendar_exists: CalendarLookup = existence_unknown
+    calendar_users: CalendarUsers = users_unknown
 
 
 async def run(settings: Settings) -> None:
@@ -74,7 +78,9 @@ def controller(shared: Shared) -> Component:
     settings = shared.settings
     fence = Fence(settings.instance_count, alarm=Watchdog()) if settings.leases else None
     made = Controller(shared, fence)
-    return Component("controller", made.run, made.unready, made.cluster_exists)
+    return Component(
+        "controller", made.run, made.unready, made.cluster_exists, made.calendars.exists, made.calendar_users
+    )
 
 
 async def connect(settings: Settings) -> Client:
@@ -184,12 +190,20 @@ class Service:
     def _admission(self) -> Admission:
         shared = self._shared
         policy = replace(shared.settings.policy, cluster_scoped=shared.cluster_scoped)
-        gate = Gate(policy, self._cluster_exists)
+        gate = Gate(policy, self._cluster_exists, self._calendar_exists, self._calendar_users)
         return Admission(shared.settings, shared.client, self._listener(shared.settings.webhook_port), gate)
 
     def _cluster_exists(self, namespace: str, name: str) -> bool | None:
         """What the component that watches Clusters knows; None if none does."""
         answers = (each.cluster_exists(namespace, name) for each in self._components)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _calendar_exists(self, namespace: str, calendar: CalendarReference) -> bool | None:
+        answers = (each.calendar_exists(namespace, calendar) for each in self._components)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _calendar_users(self, namespace: str, calendar: CalendarReference) -> Sequence[str] | None:
+        answers = (each.calendar_users(namespace, calendar) for each in self._components)
         return next((answer for answer in answers if answer is not None), None)
 
     def _endpoint(self, name: str, app: FastAPI, port: int) -> BoundServer:

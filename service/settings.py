@@ -153,6 +153,10 @@ class Settings(BaseSettings):
         86400.0, ge=0, description="How long an old CA stays in the caBundle after it was replaced."
     )
 
+    calendar_config_maps: bool = Field(
+        default=False,
+        description="Whether calendars may take their ICS from ConfigMaps; the operator needs to read these.",
+    )
     workers: int = Field(16, ge=1, le=256, description="How many ScheduledMachines are reconciled at the same time.")
     instance_count: int = Field(
         1,

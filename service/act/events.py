@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
 
@@ -93,6 +94,14 @@ class EventRecorder:
     def record(self, subject: Identity, event: Event) -> None:
         """Queues an Event; never waits."""
         self._record(_Regarding(names.API_VERSION, names.KIND, subject.name, subject.namespace, subject.uid), event)
+
+    def record_about(self, raw: Mapping[str, Any], notice: Event) -> None:
+        """Takes down an Event about another object of ours, such as a calendar; never waits."""
+        metadata = raw["metadata"]
+        regarding = _Regarding(
+            raw["apiVersion"], raw["kind"], metadata["name"], metadata.get("namespace", ""), metadata["uid"]
+        )
+        self._record(regarding, notice)
 
     def _record(self, regarding: _Regarding, event: Event) -> None:
         # `kubectl describe` shows Events by their names: these must go up as time goes on, and never be the same.

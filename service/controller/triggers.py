@@ -10,11 +10,13 @@ from itertools import islice
 from typing import Final
 
 from crds import names
+from crds.calendars import CalendarKind, CalendarReference
 from crds.status import Phase
 from service.clock import Clock
 from service.decide.precedence import precedence_of
 from service.kube.decode import Object
 from service.kube.discovery import MISSING_SECONDS
+from service.observe.indexes import calendar_term
 from service.observe.observer import Observer
 from service.observe.prewarm import Prewarmer
 from service.observe.unowned_nodes import UnownedNodes, asks_back
@@ -79,6 +81,19 @@ class Triggers:
         keys = [key for key in named if key.namespace == change.key.namespace]
         self._wake(keys)
         self._wake_rivals(None, self.observer.hosts.reconsider(keys))
+
+    def calendar_changed(self, namespace: str, calendar: CalendarReference) -> None:
+        """Wakes the objects whose schedules name a calendar, and those that want the same hosts."""
+        keys = self.calendar_users(namespace, calendar)
+        self._wake(keys)
+        self._wake_rivals(None, self.observer.hosts.reconsider(keys))
+
+    def calendar_users(self, namespace: str, calendar: CalendarReference) -> list[Key]:
+        """The objects whose schedules name a calendar."""
+        named = self.watches.scheduled.keys_by("calendar", calendar_term(calendar.kind, calendar.name))
+        if calendar.kind is CalendarKind.CLUSTER:
+            return list(named)
+        return [key for key in named if key.namespace == namespace]
 
     def drain_rule_changed(self, change: Change) -> None:
         """Wakes the objects of a namespace whose Nodes are being drained."""

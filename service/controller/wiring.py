@@ -6,11 +6,13 @@
 import asyncio
 import math
 import socket
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 import structlog
 
 from crds import names
+from crds.calendars import CalendarReference
 from service.act.children import Children
 from service.act.events import EventRecorder
 from service.act.freshness import DOUBT_SECONDS
@@ -18,6 +20,7 @@ from service.act.perform import Performer
 from service.act.writer import WriteListener, Writer
 from service.controller import gauges
 from service.controller.availability import Availability
+from service.controller.calendars import CalendarController, Surroundings
 from service.controller.followers import CapiFollower, follow_clock
 from service.controller.reconciler import Actors, Reconciler
 from service.controller.requeue import Requeuer
@@ -70,7 +73,14 @@ class Controller:
         self.queue = ShardQueue(clock, self.fence.owns, running_per_namespace=_most_of_one_namespace(settings))
         self.watches = Watches(client, discovery, settings.namespaces, shards=self.fence.count)
         self.workloads = WorkloadClusters(client)
-        options = Options(settings.host_identities, agent_changed=self.queue.add, drain_changed=self._drain_changed)
+        self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
+        self.calendars = self._make_calendars()
+        options = Options(
+            identities=settings.host_identities,
+            calendars=self.calendars,
+            agent_changed=self.queue.add,
+            drain_changed=self._drain_changed,
+        )
         self.observer = Observer(client, self.watches, self.workloads, settings.policy, clock, options)
         self.own_writes = OwnWrites(self.queue.add)
         self._prewarmer = Prewarmer(self.watches, settings.policy)
@@ -88,7 +98,6 @@ class Controller:
         self._capi = CapiFollower(self.watches, self.triggers.capi_changed)
         self.availability = Availability(self._probe, lambda: self.queue.retry_failed(HASTE_SECONDS))
         self._slots = Slots(settings.workers, self.queue.add)
-        self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
         self.reconciler = self._make_reconciler()
         self.requeue = Requeuer(self.queue)
         self._assignment = ShardAssignment(self.fence, self.queue, self.watches.scheduled, self.forget)
@@ -99,6 +108,15 @@ class Controller:
         """The version at which a shard became ours: its last holder wrote nothing after that."""
         self._subscribe()
         gauges.publish(self.queue, self.watches, client, clock)
+
+    def _make_calendars(self) -> CalendarController:
+        surroundings = Surroundings(
+            defined=self.watches.defines,
+            owns=self.fence.owns,
+            acting_for=self.fence.acting_for,
+            events=self.events,
+        )
+        return CalendarController(self._shared.client, self._shared.settings, self._shared.clock, surroundings)
 
     def _make_reconciler(self) -> Reconciler:
         client, clock = self._shared.client, self._shared.clock
@@ -148,6 +166,7 @@ class Controller:
                 guard=self.fence.check,
             )
         )
+        self.calendars.subscribe(self.triggers.calendar_changed)
         self._shared.client.guard_writes(self.fence.check)
         self._shared.client.observe_calls(self._called)
 
@@ -164,6 +183,10 @@ class Controller:
             return None
         return Key(namespace, name) in clusters
 
+    def calendar_users(self, namespace: str, calendar: CalendarReference) -> Sequence[str] | None:
+        """The ScheduledMachines that name a calendar, for a warning when it is deleted."""
+        return [str(key) for key in self.triggers.calendar_users(namespace, calendar)]
+
     async def run(self) -> None:
         """Runs until the service stops."""
         try:
@@ -171,6 +194,7 @@ class Controller:
                 await self.watches.start(group)
                 self.watches.listen_to_definitions(self._definitions_changed)
                 group.create_task(self._capi.run(), name="find Cluster API")
+                group.create_task(self.calendars.run(), name="calendars")
                 group.create_task(self._scopes.run(), name="scopes of kinds")
                 group.create_task(self.watches.sweep_for_ever(), name="unneeded watches")
                 group.create_task(self.workloads.run(), name="workload clusters")
@@ -236,6 +260,7 @@ class Controller:
         seen = self.leases.store.get(shard) if self.leases else None
         self._taken_at[shard] = seen.version if seen is not None and not seen.deleted else math.inf
         self._assignment.acquired(shard)
+        self.calendars.shard_acquired()
 
     # Events that concern more than the queue
 
@@ -248,6 +273,8 @@ class Controller:
 
     def _definitions_changed(self, group: str) -> None:
         self._scopes.changed(group)
+        if group == names.GROUP:
+            self.calendars.definitions_changed()
         if group == names.CAPI_GROUP:
             self._capi.definitions_changed()
         self.triggers.definitions_changed()

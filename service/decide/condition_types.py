@@ -77,6 +77,8 @@ _REFERENCES: Final = (
     Reason.CLUSTER_DELETING,
     Reason.FOREIGN_OBJECT,
     Reason.INVALID_SPEC,
+    Reason.CALENDAR_NOT_FOUND,
+    Reason.CALENDAR_INVALID,
     Reason.PROVIDER_NOT_FOUND,
     Reason.PROVIDER_REJECTED,
 )

@@ -17,6 +17,7 @@ from service.decide.reasons import AnyReason, Reason, read_reason
 from service.decide.reclaim import disabling_reclaim, reclaim_message
 from service.decide.situation import Situation, cluster_problem
 from service.decide.visibility import lasting_failure
+from service.decide.world import Problem
 
 INVALID_REFERENCES: Final = frozenset(
     {
@@ -24,6 +25,8 @@ INVALID_REFERENCES: Final = frozenset(
         Reason.CLUSTER_DELETING,
         Reason.FOREIGN_OBJECT,
         Reason.INVALID_SPEC,
+        Reason.CALENDAR_NOT_FOUND,
+        Reason.CALENDAR_INVALID,
         Reason.PROVIDER_NOT_FOUND,
         Reason.PROVIDER_REJECTED,
     }
@@ -158,7 +161,7 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
             f"The spec is invalid: {'; '.join(a.s.intent.problems)}",
         )
     # Rules that come first, such as a disabled schedule, need no Cluster, but the condition reports it.
-    broken = cluster_problem(a.s) or foreign_objects(a.s.world)
+    broken = _calendar_problem(a.s) or cluster_problem(a.s) or foreign_objects(a.s.world)
     if broken:
         return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
     if a.s.world.contract is None:
@@ -170,6 +173,11 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
         Reason.REFERENCES_VALID,
         "Cluster, bootstrap and infrastructure are valid.",
     )
+
+
+def _calendar_problem(s: Situation) -> Problem | None:
+    found = s.intent.undecidable
+    return Problem(read_reason(found.problem), f"{found.message}.") if found else None
 
 
 def _node_tainted(a: ReportInput) -> ConditionDraft | None:

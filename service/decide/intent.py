@@ -4,16 +4,20 @@ An object stored before a rule existed, or after a roll-back, may be invalid: th
 be read of it (kill switch, schedule, timeouts) goes on governing removal.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+from crds.calendars import CalendarReference, Calendars, Undecidable
+from crds.envelope import namespace_of
 from crds.providers import ProviderPolicy
 from crds.remains import remains_of
 from crds.rules import check
 from crds.schedule import EVER, Schedule
 from crds.scheduledmachine import DEFAULT_PRIORITY, ScheduledMachineSpec
+from crds.schedulespec import ScheduleSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,10 @@ class Intent:
     grace: timedelta
     drain: timedelta
     priority: int
+    undecidable: Undecidable | None = None
+    """Why a schedule that is valid by itself cannot be read: its calendars."""
+    calendars_pending: bool = False
+    """Whether such a calendar exists and the controller has only not worked it out yet."""
 
     def covers(self, moment: datetime) -> bool:
         """Whether a window is open; never, if the schedule cannot be read."""
@@ -57,12 +65,55 @@ _next_opening = _remembered(Schedule.next_opening)
 _current_window = _remembered(Schedule.current_window)
 
 
-def valid(spec: ScheduledMachineSpec) -> Intent:
+class CalendarSource(Protocol):
+    """The calendars of all namespaces."""
+
+    def seen_from(self, namespace: str, references: Iterable[CalendarReference]) -> Calendars:
+        """The calendars that a schedule of a namespace means by these names, as far as they exist."""
+        ...
+
+    def pending(self, namespace: str, references: Iterable[CalendarReference]) -> bool:
+        """Whether one of them exists, or may exist, and is not worked out yet."""
+        ...
+
+
+class NoCalendars:
+    """For a reader that has none: a schedule that names one cannot be read."""
+
+    def seen_from(self, namespace: str, references: Iterable[CalendarReference]) -> Calendars:  # noqa: ARG002
+        """None."""
+        return {}
+
+    def pending(self, namespace: str, references: Iterable[CalendarReference]) -> bool:  # noqa: ARG002
+        """Never."""
+        return False
+
+
+class _Read(NamedTuple):
+    schedule: Schedule | None
+    undecidable: Undecidable | None = None
+    pending: bool = False
+
+
+def _resolve(schedule: ScheduleSpec | None, namespace: str, calendars: CalendarSource) -> _Read:
+    if schedule is None:
+        return _Read(None)
+    named = schedule.calendars
+    found = schedule.resolved(calendars.seen_from(namespace, named) if named else {})
+    if isinstance(found, Undecidable):
+        return _Read(None, found, calendars.pending(namespace, named))
+    return _Read(found)
+
+
+def valid(spec: ScheduledMachineSpec, namespace: str = "", calendars: CalendarSource | None = None) -> Intent:
     """The intent of a spec that all rules allow."""
+    read = _resolve(spec.schedule, namespace, calendars or NoCalendars())
     return Intent(
         spec=spec,
         problems=(),
-        schedule=spec.schedule.compiled,
+        schedule=read.schedule,
+        undecidable=read.undecidable,
+        calendars_pending=read.pending,
         enabled=spec.schedule.enabled,
         kill_switch=spec.kill_switch,
         cluster_name=spec.cluster_name,
@@ -72,20 +123,24 @@ def valid(spec: ScheduledMachineSpec) -> Intent:
     )
 
 
-def read_intent(raw: dict[str, Any], policy: ProviderPolicy) -> Intent:
-    """The intent of a stored object."""
+def read_intent(raw: dict[str, Any], policy: ProviderPolicy, calendars: CalendarSource | None = None) -> Intent:
+    """The intent of a stored object; without `calendars`, a schedule that names one cannot be read."""
+    source = calendars or NoCalendars()
     verdict = check(raw, policy=policy, unknown="ignore")
     if verdict.model is not None and not verdict.violations:
-        return valid(verdict.model.spec)
-    return _legible(raw, tuple(f"{one.field}: {one.message}" for one in verdict.violations))
+        return valid(verdict.model.spec, namespace_of(raw), source)
+    return _legible(raw, tuple(f"{one.field}: {one.message}" for one in verdict.violations), source)
 
 
-def _legible(raw: dict[str, Any], problems: tuple[str, ...]) -> Intent:
+def _legible(raw: dict[str, Any], problems: tuple[str, ...], calendars: CalendarSource) -> Intent:
     left = remains_of(raw)
+    read = _resolve(left.schedule, namespace_of(raw), calendars)
     return Intent(
         spec=None,
         problems=problems,
-        schedule=left.schedule.compiled if left.schedule else None,
+        schedule=read.schedule,
+        undecidable=read.undecidable,
+        calendars_pending=read.pending,
         enabled=left.schedule.enabled if left.schedule else not _says_disabled(raw),
         kill_switch=left.kill_switch,
         cluster_name=left.cluster_name or None,

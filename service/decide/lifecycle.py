@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from crds.calendars import Undecidable
 from crds.status import Phase
 from service.decide.activation import activate, next_boundary
 from service.decide.drain import pods_unknown
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, earliest
-from service.decide.reasons import Reason
+from service.decide.reasons import Reason, read_reason
 from service.decide.reclaim import current_reclaim, disabling_reclaim, reclaim, reclaim_message, with_agent_actions
 from service.decide.removal import RETRY_PAUSE, plan_from, remove, uncordon, with_recorded_start
 from service.decide.rule import Rule, rule
@@ -170,7 +171,7 @@ def cluster_missing(s: Situation) -> Plan | None:
 
 
 @rule(
-    when="the schedule cannot be read, because the spec is invalid",
+    when="the schedule cannot be read: the spec is invalid, or a calendar is missing or cannot be read",
     then="nothing is created or removed",
     phase="Error",
 )
@@ -178,8 +179,24 @@ def unreadable_schedule(s: Situation) -> Plan | None:
     """Leave everything as it is: without a schedule the controller cannot tell whether the machine should run."""
     if s.intent.schedule is not None:
         return None
+    if s.intent.calendars_pending:
+        return Plan(
+            s.world.status.phase or Phase.PENDING,
+            Reason.CALENDAR_NOT_FOUND,
+            "The controller has not read the calendars of the schedule yet.",
+            shutdown=s.shutdown_started,
+        )
+    if s.intent.undecidable is not None:
+        return _undecidable(s, s.intent.undecidable)
     stays = " The machine keeps running until the schedule is corrected." if s.world.children else ""
     return _invalid(s, _problems(s.intent) + stays)
+
+
+def _undecidable(s: Situation, why: Undecidable) -> Plan:
+    """Leave the machine as it is until every calendar of the schedule can be read."""
+    stays = "The machine keeps running" if s.world.children else "No machine is created"
+    message = f"The schedule cannot be read: {why.message}. {stays} until that is corrected."
+    return replace(_invalid(s, message), reason=read_reason(why.problem))
 
 
 def _invalid(s: Situation, message: str) -> Plan:

@@ -191,6 +191,22 @@ class Reason(StrEnum):
         "Edit the spec; `5spot validate` lists what is wrong.",
         WARNING,
     )
+    CALENDAR_NOT_FOUND = (
+        "CalendarNotFound",
+        "A calendar that the schedule names does not exist, so the controller cannot read the schedule. It neither "
+        "creates nor removes the machine for the schedule's sake.",
+        "Create the calendar, or correct `spec.schedule.exceptions`.",
+        WARNING,
+        "schedules.md",
+    )
+    CALENDAR_INVALID = (
+        "CalendarInvalid",
+        "A calendar that the schedule names cannot be read; the message says what is wrong. The controller neither "
+        "creates nor removes the machine for the schedule's sake. The calendar itself has this Event, too.",
+        "Correct the calendar; its status says what is wrong.",
+        WARNING,
+        "schedules.md",
+    )
     CLUSTER_NOT_FOUND = (
         "ClusterNotFound",
         "The namespace has no Cluster of the name in `spec.clusterName`.",

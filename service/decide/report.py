@@ -35,6 +35,7 @@ from service.decide.plan import (
 )
 from service.decide.printer_columns import next_column, schedule_column
 from service.decide.readiness import is_new
+from service.decide.reasons import Reason
 from service.decide.reclaim import has_stale_request
 from service.decide.replacement import REMEDIATION_PAUSE
 from service.decide.situation import SMALL_STEP_BACK, Situation
@@ -82,6 +83,8 @@ def should_defer(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     After a start that is so until the workload cluster's first answer, which wakes the object within seconds.
     """
     world, machine = s.world, s.world.our_machine
+    if s.intent.schedule is None and s.intent.calendars_pending and outcome == Outcome():
+        return plan.reason is Reason.CALENDAR_NOT_FOUND
     awaited = world.workload is None and s.intent.cluster_name is not None
     known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
     nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not is_new(world)

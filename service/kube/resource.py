@@ -100,4 +100,14 @@ MUTATING_WEBHOOKS = Resource(
     kind="MutatingWebhookConfiguration",
     namespaced=False,
 )
+SCHEDULE_CALENDARS = Resource(
+    group=names.GROUP, version=names.VERSION, plural=names.CALENDAR_PLURAL, kind=names.CALENDAR_KIND
+)
+CLUSTER_SCHEDULE_CALENDARS = Resource(
+    group=names.GROUP,
+    version=names.VERSION,
+    plural=names.CLUSTER_CALENDAR_PLURAL,
+    kind=names.CLUSTER_CALENDAR_KIND,
+    namespaced=False,
+)
 SCHEDULED_MACHINES = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from crds import names
 from service.decide.reasons import Reason
 from service.runtime.cache import Object
 
@@ -56,4 +57,26 @@ def _ready_terms(raw: Object) -> Iterator[str]:
             yield Reason.NOT_READY_IN_TIME
 
 
-INDEXES: Final = {"cluster": _cluster_terms, "phase": _phase_terms, "ready": _ready_terms, "kind": _kind_terms}
+def calendar_term(kind: str, name: str) -> str:
+    """A calendar as schedules name it; a namespaced one is meant in the namespace of each of them."""
+    return f"{kind}/{name}"
+
+
+def _calendar_terms(raw: Object) -> Iterable[str]:
+    """The calendars that the schedule of an object names."""
+    exceptions = _part(_part(_part(raw, "spec"), "schedule"), "exceptions")
+    found: set[str] = set()
+    for each in exceptions if isinstance(exceptions, list) else ():
+        match _part(each, "calendarRef"):
+            case {"name": str(name), **rest}:
+                found.add(calendar_term(str(rest.get("kind") or names.CALENDAR_KIND), name))
+    return found
+
+
+INDEXES: Final = {
+    "calendar": _calendar_terms,
+    "cluster": _cluster_terms,
+    "phase": _phase_terms,
+    "ready": _ready_terms,
+    "kind": _kind_terms,
+}

@@ -12,7 +12,7 @@ from crds.providers import ProviderPolicy
 from service.clock import Clock
 from service.decide import reclaim_agent
 from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
-from service.decide.intent import Intent, read_intent
+from service.decide.intent import CalendarSource, Intent, NoCalendars, read_intent
 from service.decide.manifests import child_name
 from service.decide.reasons import Reason
 from service.decide.reclaim import needs_author
@@ -50,6 +50,7 @@ class Options:
     """How hosts are told apart, and what wakes a ScheduledMachine whose surroundings no other watch covers."""
 
     identities: HostIdentities = DEFAULT_IDENTITIES
+    calendars: CalendarSource = NoCalendars()  # noqa: RUF009 - without state
     agent_changed: Callable[[Key], None] = _ignore
     drain_changed: Callable[[Key], None] = _ignore
     """Pods left the Node, or a PodDisruptionBudget allows an eviction."""
@@ -88,7 +89,7 @@ class Observer:
         return Subject.read(key, raw, self._read(raw), self._clock)
 
     def _read(self, raw: Raw) -> Intent:
-        return read_intent(_complete(raw), self._policy)
+        return read_intent(_complete(raw), self._policy, self._options.calendars)
 
     async def observe(self, subject: Subject) -> World:
         """The world around a ScheduledMachine."""

@@ -19,6 +19,7 @@ from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINE
 from service.observe.indexes import INDEXES, kind_term
 from service.runtime.cache import UNKNOWN_VERSION, Change, EventType, Object
 from service.runtime.informer import Informer
+from service.runtime.key import Key
 from service.runtime.tasks import start
 from service.sharding.shard import SHARD, shard_index
 
@@ -105,6 +106,10 @@ class Watches:
 
     def _scheduled_changed(self, change: Change) -> None:
         self._listener.scheduled(change)
+
+    def defines(self, resource: Resource) -> bool:
+        """Whether the CustomResourceDefinition of a kind exists."""
+        return Key("", resource.label) in self._definitions
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Starts watching in `group`; returns when everything that is needed at once is complete."""
