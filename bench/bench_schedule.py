@@ -95,7 +95,7 @@ def excepted(number: int) -> Layout:
     def lay_out(zone: str) -> Schedule:
         made = plain(zone)
         own = dates.Dates.parse_item("2026-12-28/2027-01-01")
-        rules = (Rule(own, State.OPEN), Rule(known.in_zone(made.zone).source, state))
+        rules = (Rule(dates.Either(own), State.OPEN), Rule(known.in_zone(made.zone).source, state))
         return made.excepted(Exceptions(rules, known.through))
 
     return lay_out

@@ -1,7 +1,7 @@
 """What may be said in a calendar, for webhook, command line and controller alike; both kinds have the same rules."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -71,7 +71,15 @@ def _parsed(spec: Any, unknown: UnknownFields) -> tuple[CalendarSpec | None, lis
     try:
         return CalendarSpec.parse(spec, unknown=unknown), []
     except ValidationError as error:
-        return None, translated(error, "spec", CalendarSpec)
+        return None, [_without_text(each) for each in translated(error, "spec", CalendarSpec)]
+
+
+def _without_text(violation: Violation) -> Violation:
+    """The text of a calendar is never quoted: who reads the message need not be who may read the calendar."""
+    if violation.field != "spec.ics.inline" or not isinstance(violation.given, str):
+        return violation
+    size = f"{len(violation.given)} characters"
+    return replace(violation, value=size, given=size)
 
 
 def _in_no_namespace(raw: Raw) -> Iterator[Violation]:

@@ -4,12 +4,13 @@ Days are counted from 1970-01-01, as everywhere in the algebra. A set answers wi
 year costs as much as a single date.
 """
 
+import calendar
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from crds.days import EPOCH, FIRST_DAY, LAST_DAY
 from crds.invalid import InvalidValue, shown
@@ -33,21 +34,6 @@ class Days(NamedTuple):
 
     first: int
     last: int
-
-
-class DaySource(Protocol):
-    """A set of days."""
-
-    def run(self, day: int) -> Days | None:
-        """The first run of days at or after a day; one that began earlier counts from that day on."""
-
-    @property
-    def last(self) -> int:
-        """The last of its single days; the first day of the calendar if there are none."""
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether there are days beyond that, in every year."""
 
 
 class Dates:
@@ -92,11 +78,6 @@ class Dates:
     def last(self) -> int:
         """The last day."""
         return self._lasts[-1] if self._lasts else FIRST_DAY
-
-    @property
-    def goes_on(self) -> bool:
-        """It has an end."""
-        return False
 
     def texts(self) -> list[str]:
         """Items that are read back to the same set."""
@@ -158,35 +139,23 @@ class Yearly(frozenset[Anniversary]):
         return [str(each) for each in sorted(self)]
 
     def run(self, day: int) -> Days | None:
-        """The first of them at or after a day; one day at a time, unless every day of the year is one."""
+        """The first run of them at or after a day, also over the end of a year; one that began earlier is cut there."""
         if not self or day > LAST_DAY:
             return None
         if len(self) == RANGE_MAX:
             return Days(day, LAST_DAY)
         year = date.fromordinal(max(day, FIRST_DAY) + EPOCH).year
-        for each in range(year, min(year + 9, 10_000)):
-            days = _in_year(self, each)
-            index = bisect_right(days, day - 1)
-            if index < len(days):
-                return Days(days[index], days[index])
-        return None
-
-    @property
-    def last(self) -> int:
-        """It has no single days."""
-        return FIRST_DAY
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether there are any."""
-        return bool(self)
+        # 29 February comes again after eight years at the latest.
+        runs = _joined(run for each in range(year, min(year + 10, 10_000)) for run in _in_year(self, each))
+        found = next((run for run in runs if run.last >= day), None)
+        return found and Days(max(found.first, day), found.last)
 
 
 class Either(NamedTuple):
-    """The days of two sets together."""
+    """Single days and days of every year."""
 
     dates: Dates
-    yearly: Yearly
+    yearly: Yearly = Yearly()
 
     def run(self, day: int) -> Days | None:
         """The earlier run of both."""
@@ -194,16 +163,6 @@ class Either(NamedTuple):
         if one is None or other is None:
             return one or other
         return min(one, other, key=lambda run: (run.first, -run.last))
-
-    @property
-    def last(self) -> int:
-        """The last of the single days."""
-        return self.dates.last
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether there are days of every year."""
-        return self.yearly.goes_on
 
 
 def day_of(given: date) -> int:
@@ -216,15 +175,18 @@ def date_of(day: int) -> date:
     return date.fromordinal(day + EPOCH)
 
 
-@lru_cache(maxsize=1024)
-def _in_year(yearly: Yearly, year: int) -> list[int]:
-    days = []
-    for month, day in yearly:
-        try:
-            days.append(day_of(date(year, month, day)))
-        except ValueError:  # 29 February
-            continue
-    return sorted(days)
+def _in_year(yearly: Yearly, year: int) -> Iterator[Days]:
+    """The runs of a year."""
+    before = day_of(date(year, 1, 1)) - 1
+    return (Days(before + first, before + last) for first, last in _days_of_year(yearly, calendar.isleap(year)))
+
+
+@lru_cache(maxsize=4096)
+def _days_of_year(yearly: Yearly, leap: bool) -> tuple[Days, ...]:  # noqa: FBT001 - a key of the cache
+    """The runs of a year of this kind, counted from its first day as 1."""
+    year = _LEAP_YEAR if leap else _LEAP_YEAR + 1
+    known = (date(year, *each).timetuple().tm_yday for each in yearly if leap or each != (2, 29))
+    return tuple(_joined(Days(day, day) for day in sorted(known)))
 
 
 def _day(text: str, whole: str) -> int:

@@ -5,13 +5,14 @@ runs to its end. An `Open` date adds local midnight to midnight.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from heapq import merge
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from crds.dates import Days, DaySource
-from crds.days import FIRST_DAY
+from crds.dates import Days, Either, Yearly
+from crds.days import FIRST_DAY, LAST_DAY
 from crds.recurrence import DAY, YEAR, Recurrence, Run
 from crds.zones import Span, Zone
 
@@ -26,13 +27,17 @@ class State(StrEnum):
 class Rule(NamedTuple):
     """Some days and what becomes of them."""
 
-    days: DaySource
+    days: Either
     state: State
 
     def names(self, day: int) -> bool:
         """Whether a day is among them."""
         run = self.days.run(day)
         return run is not None and run.first == day
+
+
+Effective = dict[State, Yearly]
+"""The days of every year that have each state, by some of the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +47,90 @@ class Exceptions:
     rules: tuple[Rule, ...]
     known_through: int | None = None
     """The last day that all calendars know; None if what they say holds for ever."""
+    _yearly: tuple[Effective, ...] = field(init=False, compare=False, repr=False)
+    """What the days of every year make of it: at a position, by the rules before it; at the end, by all of them."""
+
+    def __post_init__(self) -> None:
+        by_years = tuple((rule.days.yearly, rule.state) for rule in self.rules)
+        object.__setattr__(self, "_yearly", _decided(by_years))
 
     def run(self, day: int, state: State) -> Days | None:
-        """The first run of days at or after a day that have this state."""
-        while True:
-            found = self._earliest(day, state)
-            if found is None:
-                return None
-            index = next(index for index, rule in enumerate(self.rules) if rule.names(found.first))
-            if self.rules[index].state is state:
-                return self._up_to_a_better_rule(found, index)
-            # Another rule decides here, and for as long as its own run lasts.
-            better = self.rules[index].days.run(found.first) or found
-            day = better.last + 1
+        """The first run of days at or after a day that have this state; the next one may follow at once."""
+        while (start := self._earliest(day, state)) is not None:
+            found, day = self._around(start, state)
+            if found is not None:
+                return found
+        return None
 
-    def _earliest(self, day: int, state: State) -> Days | None:
-        runs = (rule.days.run(day) for rule in self.rules if rule.state is state)
-        return min((run for run in runs if run), default=None)
+    def _earliest(self, day: int, state: State) -> int | None:
+        """No day before this one has the state."""
+        runs = [rule.days.dates.run(day) for rule in self.rules if rule.state is state]
+        runs.append(self._yearly[-1][state].run(day))
+        return min((run.first for run in runs if run is not None), default=None)
 
-    def _up_to_a_better_rule(self, found: Days, index: int) -> Days:
-        """The part of a rule's run, from its first day on, before an earlier rule names a day."""
-        own = self.rules[index].days.run(found.first) or found
-        last = own.last
-        for rule in self.rules[:index]:
-            run = rule.days.run(own.first)
+    def _around(self, day: int, state: State) -> tuple[Days | None, int]:
+        """The run of days with this state from a day on, while the same single dates decide; else where to go on."""
+        index, last = self._deciding(day)
+        yearly = self._yearly[index]
+        if index < len(self.rules) and self.rules[index].state is state:
+            blocked = yearly[_OTHER[state]].run(day)
+            if blocked is not None and blocked.first == day:
+                return None, min(blocked.last, last) + 1
+            return Days(day, last if blocked is None else min(last, blocked.first - 1)), day
+        found = yearly[state].run(day)
+        if found is None or found.first > last:
+            return None, last + 1
+        return Days(found.first, min(found.last, last)), day
+
+    def _deciding(self, day: int) -> tuple[int, int]:
+        """The first rule that names a day by its date, or the number of rules; and until which day that holds."""
+        last = LAST_DAY
+        for index, rule in enumerate(self.rules):
+            run = rule.days.dates.run(day)
+            if run is not None and run.first == day:
+                return index, min(last, run.last)
             if run is not None:
                 last = min(last, run.first - 1)
-        return Days(own.first, last)
+        return len(self.rules), last
 
     @property
     def last(self) -> int:
         """The last single day of all rules."""
-        return max(rule.days.last for rule in self.rules)
+        return max(rule.days.dates.last for rule in self.rules)
 
     @property
     def go_on(self) -> bool:
         """Whether a rule names days of every year."""
-        return any(rule.days.goes_on for rule in self.rules)
+        return any(rule.days.yearly for rule in self.rules)
+
+    @property
+    def close(self) -> bool:
+        """Whether a rule closes any day."""
+        return any(rule.state is State.CLOSED for rule in self.rules)
 
     @property
     def last_closed(self) -> int | None:
         """The last day that may be closed; None if there is no last one."""
         closed = [rule.days for rule in self.rules if rule.state is State.CLOSED]
-        if any(days.goes_on for days in closed):
+        if any(days.yearly for days in closed):
             return None
-        return max((days.last for days in closed), default=FIRST_DAY)
+        return max((days.dates.last for days in closed), default=FIRST_DAY)
+
+
+_OTHER: Final = {State.OPEN: State.CLOSED, State.CLOSED: State.OPEN}
+
+
+@lru_cache(maxsize=4096)
+def _decided(rules: tuple[tuple[Yearly, State], ...]) -> tuple[Effective, ...]:
+    """What days of every year have which state: by no rule, by the first, by the first two, and so on."""
+    decided: Effective = dict.fromkeys(State, Yearly())
+    steps = [decided]
+    for yearly, state in rules:
+        if yearly:
+            free = yearly - decided[State.OPEN] - decided[State.CLOSED]
+            decided = {**decided, state: Yearly(decided[state] | free)}
+        steps.append(decided)
+    return tuple(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +148,7 @@ class Excepted:
     @property
     def unbroken(self) -> bool:
         """Whether neither the recurrence nor a closed date leaves a gap."""
-        return self.base.unbroken and self.exceptions.run(FIRST_DAY, State.CLOSED) is None
+        return self.base.unbroken and not self.exceptions.close
 
     @property
     def settled(self) -> int:
@@ -134,19 +178,30 @@ class Excepted:
         return merge(by_rule, self._open(zone, span, after))
 
     def _parts(self, span: Span, after: int) -> Iterator[Span]:
-        """The span without the closed dates, from where something may still be open after a moment."""
+        """The span without the dates to leave out, from where something may still be open after a moment."""
         start, offset = span.start, span.offset
         day = (max(start, after - self.base.reach) + offset) // DAY
         start = max(start, day * DAY - offset)
         while start < span.end:
-            closed = self.exceptions.run(day, State.CLOSED)
-            if closed is None or closed.first * DAY - offset >= span.end:
+            left_out = self._left_out(day)
+            if left_out is None or left_out.first * DAY - offset >= span.end:
                 yield Span(start, span.end, offset)
                 return
-            if closed.first * DAY - offset > start:
-                yield Span(start, closed.first * DAY - offset, offset)
-            day = closed.last + 1
-            start = max(start, day * DAY - offset)
+            if left_out.first * DAY - offset > start:
+                yield Span(start, left_out.first * DAY - offset, offset)
+            following = self.base.next_day(left_out.last + 1)
+            if following is None:
+                return
+            day, start = following, max(start, following * DAY - offset)
+
+    def _left_out(self, day: int) -> Days | None:
+        """The next closed dates, or open ones from which nothing that opens reaches beyond the last of them."""
+        closed, opened = self.exceptions.run(day, State.CLOSED), self.exceptions.run(day, State.OPEN)
+        if opened is not None:
+            inner = Days(opened.first, opened.last - self.base.reach // DAY - 3)
+            if inner.first <= inner.last and (closed is None or inner.first < closed.first):
+                return inner
+        return closed
 
     def _open(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
         """The open dates as far as they lie in the span; the next one goes on where a span cuts them."""

@@ -13,7 +13,7 @@ from crds.clockwindows import ClockWindow, ClockWindows, shortest_run
 from crds.days import lowest, narrowest_gap
 from crds.exceptions import Excepted, Exceptions
 from crds.firings import Firings, fires_while_open
-from crds.recurrence import DAY, Recurrence, WeeklyHours, hour_ranges, timeline, unmerged
+from crds.recurrence import DAY, YEAR, Recurrence, WeeklyHours, hour_ranges, timeline, unmerged
 from crds.values import DEFAULT_DURATION, MAX_DURATION, Cron, DaySet, HourSet, InvalidValue, Zone, format_duration
 from crds.zones import BEGINNING, END
 
@@ -26,6 +26,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _RELEASED: Final = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
 """No schedule is older: what does not open after this never opens."""
 _NONE: Final = (END, END)
+_LONG_AGO: Final = 100 * YEAR
 _DESCRIBED: Final = 3
 """Of more windows than this, a description names only the first."""
 
@@ -205,14 +206,17 @@ class Schedule:
         return self.open_since is not None and self.open_since <= after
 
     def _opening(self, opens: int) -> int:
-        """The true opening of a window that is known to be open at a moment: look back further and further."""
+        """The true opening of a window that is known to be open at a moment: look back further and further.
+
+        One that has been open for a century counts as one that has always been.
+        """
         back = self.recurrence.reach + DAY
-        while opens - back > BEGINNING:
+        while back < _LONG_AGO:
             found = self._run_around(opens, opens - back)
             if found > opens - back:
                 return found
             back *= 4
-        return self._run_around(opens, BEGINNING)
+        return BEGINNING
 
     def _run_around(self, moment: int, after: int) -> int:
         return next(opens for opens, closes in timeline(self.source, self.zone, after) if closes > moment)

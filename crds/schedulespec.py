@@ -10,7 +10,7 @@ from crds import cel, fields
 from crds.base import Lax, Model, atomic_list
 from crds.calendars import CalendarDates, CalendarKind, CalendarReference, Calendars, Undecidable, problems_with
 from crds.clockwindows import ClockWindow
-from crds.dates import Dates, DaySource, day_of
+from crds.dates import Dates, Either, day_of
 from crds.exceptions import Exceptions, Rule, State
 from crds.schedule import Schedule
 from crds.values import Cron, DaySet, HourSet, Zone
@@ -73,11 +73,11 @@ class ExceptionSpec(Model):
         "service from midnight to midnight, beside what the schedule says."
     )
 
-    def source(self, calendars: Calendars, zone: Zone) -> DaySource | None:
+    def source(self, calendars: Calendars, zone: Zone) -> Either | None:
         """The dates that are meant; None if the calendar cannot be read."""
         calendar = self._calendar(calendars)
         if self.calendar_ref is None:
-            return self.dates
+            return Either(self.dates)
         return calendar.in_zone(zone).source if calendar else None
 
     def name(self, day: int, calendars: Calendars, zone: Zone) -> str:

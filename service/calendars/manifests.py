@@ -48,9 +48,10 @@ async def shelf_of(
 
 def _reference(document: Raw) -> CalendarReference | None:
     """How schedules name this document, if it is a calendar."""
-    kind = KINDS.get(document.get("kind", "")) if document.get("apiVersion") == names.API_VERSION else None
-    name = _name(document)
-    return CalendarReference(kind, name) if kind and name else None
+    given, name = document.get("kind"), _name(document)
+    if document.get("apiVersion") != names.API_VERSION or type(given) is not str or given not in KINDS or not name:
+        return None
+    return CalendarReference(KINDS[given], name)
 
 
 def _name(document: Raw) -> str | None:

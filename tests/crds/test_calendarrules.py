@@ -1,10 +1,13 @@
 """The rules of calendars on their corpus, and that an update answers only for what it changes."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crds import countries, names
 from crds.calendarrules import check_calendar
@@ -13,6 +16,7 @@ from crds.calendarschema import calendar_definitions
 from crds.rules import check as check_machine
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
 from tests.corpus import Case, calendar, load_calendars
+from tests.crds.machines import scheduled
 from tests.crds.test_schema import nodes
 
 CASES = load_calendars()
@@ -93,6 +97,58 @@ def test_a_calendar_that_is_being_deleted_can_go():
     leaving = calendar() | {"spec": {}}
     leaving["metadata"]["deletionTimestamp"] = "2026-11-18T00:00:00Z"
     assert check(leaving, old=old).allowed
+
+
+def test_the_text_of_a_calendar_is_never_quoted():
+    raw = calendar() | {"spec": {"ics": {"inline": "secret" * 200_000}}}
+    (violation,) = check(raw).violations
+    assert "secret" not in str(violation)
+    assert "secret" not in str(violation.to_json())
+    assert violation.value == "1200000 characters"
+
+
+some_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["", "2026-12-24", "12-25", "GB", "SCT", "09:00", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "dates",
+                    "yearly",
+                    "holidays",
+                    "ics",
+                    "inline",
+                    "country",
+                    "configMapKeyRef",
+                    "name",
+                    "from",
+                    "to",
+                    "days",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(some_json)
+def test_whatever_a_spec_is_it_gets_a_verdict_in_plain_json(spec):
+    verdict = check(calendar() | {"spec": spec})
+    json.dumps([violation.to_json() for violation in verdict.violations])
+    assert verdict.allowed == (verdict.spec is not None)
+
+
+@given(some_json, some_json)
+def test_whatever_windows_and_exceptions_are_they_get_a_verdict(windows, exceptions):
+    verdict = check_machine(scheduled(windows=windows, exceptions=exceptions, daysOfWeek=["mon"]))
+    json.dumps([violation.to_json() for violation in verdict.violations])
 
 
 @pytest.mark.parametrize("raw", [None, [], "x", {}, {"spec": []}, {"spec": {"dates": {}, "ics": 1, "holidays": []}}])

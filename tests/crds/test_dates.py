@@ -77,6 +77,17 @@ def test_the_29th_of_february_skips_a_century_without_a_leap_day():
     assert date_of(found.first) == date(2104, 2, 29)
 
 
+def test_days_that_follow_each_other_are_one_run_also_over_new_year():
+    turn = Yearly([Anniversary(12, 31), Anniversary(1, 1), Anniversary(2, 28), Anniversary(3, 1)])
+    start = day_of(date(2026, 12, 31))
+    assert turn.run(start) == Days(start, start + 1)
+    assert turn.run(start + 1) == Days(start + 1, start + 1)
+    february = day_of(date(2027, 2, 28))
+    assert turn.run(start + 2) == Days(february, february + 1)
+    leap = day_of(date(2028, 2, 28))
+    assert turn.run(leap) == Days(leap, leap)
+
+
 def test_the_calendar_ends_with_the_year_9999():
     assert Yearly([Anniversary(1, 1)]).run(LAST_DAY) is None
     assert Yearly([Anniversary(12, 31)]).run(LAST_DAY) == Days(LAST_DAY, LAST_DAY)
@@ -85,9 +96,8 @@ def test_the_calendar_ends_with_the_year_9999():
 
 def test_days_of_every_year_have_no_end_and_single_dates_have_one():
     single, yearly = dates("2026-12-24"), Yearly([Anniversary(12, 25)])
-    assert Either(single, yearly).last == single.last == day_of(date(2026, 12, 24))
-    assert Either(single, yearly).goes_on
-    assert not Either(single, Yearly()).goes_on
+    assert single.last == day_of(date(2026, 12, 24))
+    assert yearly.run(day_of(date(9999, 1, 1))) is not None
     assert runs(Either(single, yearly), date(2026, 1, 1), date(2026, 12, 31)) == {
         date(2026, 12, 24),
         date(2026, 12, 25),

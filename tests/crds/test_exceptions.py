@@ -1,17 +1,18 @@
 """Exceptions: which windows a closed date takes away and what an open one adds, in all three forms of schedule."""
 
 import itertools
+import time
 from datetime import date, timedelta
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crds.dates import Anniversary, Dates, Either, Yearly
+from crds.dates import Anniversary, Dates, Days, Either, Yearly
 from crds.exceptions import Exceptions, Rule, State
 from crds.schedule import FOREVER, Schedule
 from tests.crds import minute_walk
-from tests.crds.brute_force import utc
+from tests.crds.brute_force import WEEK, utc
 from tests.crds.test_clockwindows import PLACES, window, window_lists, windows
 from tests.crds.test_schedule import SEARCH, around, cron, crons, cut, day_items, durations, hour_items, shown, week
 
@@ -27,7 +28,7 @@ def dates(*texts: str) -> Dates:
 
 
 def excepted(schedule: Schedule, *rules: tuple) -> Schedule:
-    made = (Rule(days if not isinstance(days, list) else dates(*days), State(state)) for days, state in rules)
+    made = (Rule(Either(dates(*days)) if isinstance(days, list) else days, State(state)) for days, state in rules)
     return schedule.excepted(Exceptions(tuple(made)))
 
 
@@ -195,6 +196,36 @@ def test_rules_that_hide_others_for_years_are_passed_over_quickly():
     assert schedule.next_boundary(utc("2026-01-01")) == utc("2100-01-04T09:00")
 
 
+LEAP_YEAR = [date(2000, 1, 1) + timedelta(days=number) for number in range(366)]
+EVEN, ODD_DAYS, MOST = (
+    Either(Dates(), Yearly(Anniversary(day.month, day.day) for day in days))
+    for days in (LEAP_YEAR[::2], LEAP_YEAR[1::2], LEAP_YEAR[1:])
+)
+ALTERNATE = Either(Dates(Days(20_000 + 2 * each, 20_000 + 2 * each) for each in range(10_000)))
+FIFTY = [window(f"{each % 24:02}:{each:02}-{each * 7 % 24:02}:30", WEEK[each % 7]) for each in range(50)]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Africa/Casablanca"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [(EVEN, "Closed"), (ODD_DAYS, "Closed")],
+        [(EVEN, "Open"), (ODD_DAYS, "Open")],
+        [(MOST, "Closed"), (EVEN, "Open")],
+        [(MOST, "Open"), (ALTERNATE, "Closed")],
+        [(EVEN, "Open"), (ODD_DAYS, "Open"), (MOST, "Closed")],
+        [(ALTERNATE, "Open"), (EVEN, "Closed"), (ALTERNATE, "Closed"), (ODD_DAYS, "Open")],
+    ],
+    ids=range(6),
+)
+def test_no_exceptions_make_an_answer_slow(zone, rules):
+    moment, started = utc("2026-11-18T10:00"), time.process_time()
+    for schedule in (windows(*FIFTY, zone=zone), windows(window("00:00-24:00"), zone=zone), cron("0 9 25 12 *", zone)):
+        made = excepted(schedule, *rules)
+        made.next_boundary(moment), made.covers(moment), made.current_window(moment), made.next_opening(moment)
+    assert time.process_time() - started < 3, "twelve answers, of which the slowest takes a tenth of a second"
+
+
 def test_schedules_with_equal_exceptions_are_equal():
     one = excepted(week("mon", "9"), (["2026-12-24", "2026-12-25"], "Closed"))
     other = excepted(week("mon", "9"), (["2026-12-24/2026-12-25"], "Closed"))
@@ -210,7 +241,7 @@ def test_no_exceptions_are_none():
 
 def test_what_a_calendar_knows_only_for_a_time_is_told():
     schedule = week("mon", "9", "Europe/Berlin")
-    known = Exceptions((Rule(dates("2026-12-24"), State.CLOSED),), known_through=dates("2036-12-31").last)
+    known = Exceptions((Rule(Either(dates("2026-12-24")), State.CLOSED),), known_through=dates("2036-12-31").last)
     assert schedule.excepted(known).known_until == utc("2036-12-31T23:00")
     assert schedule.known_until is None
 

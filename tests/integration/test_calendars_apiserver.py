@@ -13,11 +13,12 @@ from local.cluster import Cluster
 from service.kube.client import Client, PatchKind
 from service.kube.decode import decoded
 from service.kube.errors import NotFound, Rejected
-from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from service.kube.transport import Request
 from tests.corpus import calendar, load_calendars
 from tests.integration.policy_door import applied, documents
 from tests.waiting import until
+from webhooks.configuration import Registration, manifests
 
 CALENDARS = Resource(names.GROUP, names.VERSION, names.CALENDAR_PLURAL, names.CALENDAR_KIND)
 CLUSTER_CALENDARS = Resource(
@@ -82,6 +83,18 @@ async def test_the_cluster_scoped_kind_is_as_strict(client: Client) -> None:
     good = calendar() | {"kind": names.CLUSTER_CALENDAR_KIND}
     assert await admits(client, CLUSTER_CALENDARS, good, None)
     assert not await admits(client, CLUSTER_CALENDARS, good | {"spec": {"dates": ["2026-02-30"]}}, None)
+
+
+async def test_the_api_server_takes_the_webhooks_for_calendars(client: Client) -> None:
+    account = "system:serviceaccount:5spot-system:5spot"
+    registration = Registration("https://127.0.0.1:9443", service_account=account, calendars=True)
+    for resource, manifest in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), manifests(registration), strict=True):
+        path = f"{resource.collection(None)}?{STRICT}"
+        body, headers = orjson.dumps(manifest), {"Content-Type": "application/json"}
+        made = await decoded(
+            await client.transport.call(Request("create", "POST", path, resource.plural, body, headers))
+        )
+        assert len(made["webhooks"]) == len(manifest["webhooks"])
 
 
 async def test_the_definitions_are_structural(client: Client) -> None:
