@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from crds.clockwindows import ClockWindow, ClockWindows, shortest_run
-from crds.days import lowest, narrowest_gap
+from crds.clockwindows import ClockWindow, ClockWindows
 from crds.exceptions import Excepted, Exceptions
-from crds.firings import Firings, fires_while_open
-from crds.recurrence import DAY, YEAR, Recurrence, WeeklyHours, hour_ranges, timeline, unmerged
+from crds.firings import Firings
+from crds.recurrence import DAY, YEAR, Recurrence, WeeklyHours, timeline, unmerged
+from crds.traits import Recurring, described, overlaps, shortest_run
 from crds.values import DEFAULT_DURATION, MAX_DURATION, Cron, DaySet, HourSet, InvalidValue, Zone, format_duration
 from crds.zones import BEGINNING, END
 
@@ -27,10 +27,6 @@ _RELEASED: Final = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp())
 """No schedule is older: what does not open after this never opens."""
 _NONE: Final = (END, END)
 _LONG_AGO: Final = 100 * YEAR
-_DESCRIBED: Final = 3
-"""Of more windows than this, a description names only the first."""
-
-Recurring = WeeklyHours | Firings | ClockWindows
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -186,17 +182,17 @@ class Schedule:
         """The length of the shortest window without changes of the clock and exceptions; None if always open."""
         if self.recurrence.unbroken:
             return None
-        return timedelta(seconds=_shortest(self.recurrence))
+        return timedelta(seconds=shortest_run(self.recurrence))
 
     @property
     def has_overlapping_windows(self) -> bool:
         """Whether cron fires again before the window of the last firing is over."""
-        return isinstance(self.recurrence, Firings) and _overlaps(self.recurrence)
+        return isinstance(self.recurrence, Firings) and overlaps(self.recurrence)
 
     def describe(self) -> str:
         """One line for conditions and tables, such as `mon-fri 9-17 America/New_York, with exceptions`."""
         exceptions = ", with exceptions" if self.exceptions else ""
-        return f"{_described(self.recurrence)} {self.zone.name}{exceptions}"
+        return f"{described(self.recurrence)} {self.zone.name}{exceptions}"
 
     def _first(self, after: int) -> tuple[int, int]:
         """The first run that closes after a moment, as far as one firing opens it."""
@@ -238,53 +234,6 @@ def _open_after(plain: Schedule, exceptions: Exceptions) -> int | None:
     if plain.open_since is None or last is None:
         return None
     return max(plain.open_since, (last + 2) * DAY + plain.recurrence.reach)
-
-
-def _shortest(recurrence: Recurring) -> int:
-    if isinstance(recurrence, ClockWindows):
-        return shortest_run(recurrence.windows)
-    if isinstance(recurrence, Firings):
-        day = recurrence.shape
-        runs = list(zip(day.opens, day.closes, strict=True))
-        every_day = recurrence.cron.calendar.is_daily
-    else:
-        runs = list(hour_ranges(recurrence.hours))
-        every_day = recurrence.weekdays == 0b1111111
-    lengths = [closes - opens for opens, closes in runs]
-    if every_day and runs[-1][1] >= runs[0][0] + DAY and len(runs) > 1:
-        # The last run of a day and the first of the next are one window.
-        lengths = [*lengths[1:-1], runs[0][1] + DAY - runs[-1][0]]
-    return min(lengths)
-
-
-def _overlaps(firings: Firings) -> bool:
-    day = firings.shape
-    if fires_while_open(day, firings.reach):
-        return True
-    overnight = DAY - day.last + day.first
-    return firings.reach > overnight and firings.reach > overnight + (narrowest_gap(firings.calendar) - 1) * DAY
-
-
-def _described(recurrence: Recurring) -> str:
-    if isinstance(recurrence, Firings):
-        return f"cron {recurrence.cron} for {format_duration(timedelta(seconds=recurrence.reach))}"
-    if isinstance(recurrence, ClockWindows):
-        return _described_windows(recurrence.windows)
-    hours = HourSet(recurrence.hours, wraps=True)
-    return f"{_described_days(recurrence.weekdays)} {'all hours' if hours.is_full else hours}"
-
-
-def _described_windows(windows: tuple[ClockWindow, ...]) -> str:
-    ordered = sorted(windows, key=lambda window: (lowest(window.weekdays), window.starts))
-    described = [f"{_described_days(window.weekdays)} {window.times}" for window in ordered[:_DESCRIBED]]
-    if len(windows) > _DESCRIBED:
-        described.append(f"and {len(windows) - _DESCRIBED} more")
-    return ", ".join(described)
-
-
-def _described_days(weekdays: int) -> str:
-    days = DaySet(weekdays, wraps=True)
-    return "every day" if days.is_full else str(days)
 
 
 def _zone(zone: Zone | str) -> Zone:
