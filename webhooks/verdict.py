@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def nobody_knows(_namespace: str, _name: str) -> bool | None:
+def unknown_cluster(_namespace: str, _name: str) -> bool | None:
     """The lookup of a service that watches no Clusters."""
     return None
 
@@ -56,7 +56,7 @@ class Gate:
     """Both webhooks, with what the operator allows."""
 
     policy: ProviderPolicy = DEFAULT_POLICY
-    cluster_exists: ClusterLookup = nobody_knows
+    cluster_exists: ClusterLookup = unknown_cluster
 
     def validate(self, review: Review) -> Answer:
         """Lists everything that is wrong with the object, or lets it in with what is suspicious about it."""

@@ -90,7 +90,7 @@ def read_machine(contract: Contract, child: Child, raw: Json) -> Machine:
         unmarked_status=None if marked else _unmarked(contract, status),
         drain_seconds=drain,
         detach_seconds=detach,
-        waiting_for=(_held_up_by(contract, status) if child.leaving else None) or _waiting_for(contract, status),
+        waiting_for=(_held_up_by(contract, status) if child.deleting else None) or _waiting_for(contract, status),
     )
 
 

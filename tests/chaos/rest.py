@@ -64,7 +64,7 @@ def _cut_off(controller: Controller) -> str:
 
 def _informers(controller: Controller) -> Iterator[Informer]:
     watches = controller.watches
-    found = (watches.scheduled, watches.machines, watches.clusters, *watches._kinds.values())
+    found = (watches.scheduled, watches.machines, watches.clusters, *watches.providers.informers.values())
     yield from (informer for informer in found if informer is not None)
 
 
