@@ -13,8 +13,7 @@ from service.decide.reasons import Reason, read_reason
 from service.decide.world import Child, Contract, Machine, Problem
 
 Json = Mapping[str, Any]
-FOREVER: Final = 0
-"""What both contracts call "no limit"; we never write it."""
+
 NODE_DELETION_SECONDS: Final = 10
 """How long CAPI tries to delete the Node of a cluster that does not answer: its own default, where its webhooks run."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
