@@ -1,6 +1,5 @@
 """What absent fields mean, written out, so that `kubectl get -o yaml` shows what will happen."""
 
-from copy import copy
 from typing import Any, Final
 
 from crds.scheduledmachine import DEFAULT_PRIORITY, DEFAULT_PROVISIONING_TIMEOUT, DEFAULT_TIMEOUT
@@ -75,16 +74,3 @@ def _schedule(raw: Any) -> Raw:
 
 def _missing(at: tuple[str, ...], given: Raw, wanted: Raw) -> dict[tuple[str, ...], Any]:
     return {(*at, name): value for name, value in wanted.items() if given.get(name) is None}
-
-
-def defaulted(raw: Raw) -> Raw:
-    """A copy with the absent fields added; applying it twice changes nothing more."""
-    result = raw
-    for path, value in absent(raw).items():
-        result = _with(result, path, value)
-    return result
-
-
-def _with(raw: Raw, path: tuple[str, ...], value: Any) -> Raw:
-    name, *rest = path
-    return {**raw, name: _with(raw[name], tuple(rest), value) if rest else copy(value)}

@@ -18,7 +18,6 @@ from crds.envelope import UnknownFields, envelope_rules, namespace_of
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec
 from crds.schedulespec import ScheduleSpec, never_opens
-from crds.status import ScheduledMachineStatus
 from crds.violations import Reason, Violation, shown, translated
 
 Raw = dict[str, Any]
@@ -58,18 +57,6 @@ def check(
         violations = [] if merely_being_deleted(raw, old) else _on_update(raw, old, violations, policy)
     warnings = warnings_for(model.spec) if model and not violations else ()
     return Verdict(model, tuple(violations), warnings)
-
-
-def read_stored(raw: Raw, *, policy: ProviderPolicy = DEFAULT_POLICY) -> tuple[ScheduledMachine | None, Verdict]:
-    """Read what the API server has stored, with its status; unknown fields are ignored, as a newer version wrote them.
-
-    The object is None if nothing may be created from it; what of it still counts is in `crds.remains`.
-    """
-    verdict = check(raw, policy=policy, unknown="ignore")
-    if verdict.model is None:
-        return None, verdict
-    status = ScheduledMachineStatus.read(raw.get("status"))
-    return ScheduledMachine.of(verdict.model.metadata, verdict.model.spec, status), verdict
 
 
 def _examined(

@@ -36,11 +36,6 @@ class Window:
     opens: datetime
     closes: datetime
 
-    @property
-    def length(self) -> timedelta:
-        """Elapsed time from opening to close."""
-        return self.closes - self.opens
-
     def cut(self, start: datetime, end: datetime) -> "Window":
         """The part within a period."""
         return Window(max(self.opens, start), min(self.closes, end))
@@ -154,10 +149,6 @@ class Schedule:
         opens, closes = next(timeline(self.source, self.zone, after), _NONE)
         return None if opens > after else Window(_moment(self._opening(opens)), _moment(closes))
 
-    def closes_at(self, moment: datetime) -> datetime | None:
-        """When the window around a moment closes; None if there is no window or it never closes."""
-        return self.next_boundary(moment) if self.covers(moment) else None
-
     def next_opening(self, moment: datetime) -> datetime | None:
         """When the next window opens, counted from the one that may be open now; None if none will."""
         after = _seconds(moment)
@@ -170,12 +161,6 @@ class Schedule:
     def never_opens(self) -> bool:
         """Whether it has no window, such as a minute that DST always skips."""
         return self._first(_RELEASED) == _NONE
-
-    @property
-    def always_open(self) -> bool:
-        """Whether it never closes any more."""
-        released = _moment(_RELEASED)
-        return self.covers(released) and self.next_boundary(released) is None
 
     @property
     def shortest_window(self) -> timedelta | None:

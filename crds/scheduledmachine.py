@@ -149,15 +149,8 @@ class ScheduledMachine(Model):
     status: ScheduledMachineStatus = Field(default_factory=ScheduledMachineStatus)
 
     @classmethod
-    def of(
-        cls, metadata: Metadata, spec: ScheduledMachineSpec, status: ScheduledMachineStatus = NO_STATUS
-    ) -> "ScheduledMachine":
+    def of(cls, metadata: Metadata, spec: ScheduledMachineSpec) -> "ScheduledMachine":
         """Put parts together that were each read and judged already."""
         return cls.model_construct(
-            api_version=names.API_VERSION, kind=names.KIND, metadata=metadata, spec=spec, status=status
+            api_version=names.API_VERSION, kind=names.KIND, metadata=metadata, spec=spec, status=NO_STATUS
         )
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`, as queues and logs name the object."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"

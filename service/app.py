@@ -29,16 +29,16 @@ from service.settings import Settings
 from service.sharding.fence import Fence
 from service.sharding.watchdog import Watchdog
 from webhooks.calendars import CalendarLookup, CalendarUsers, existence_unknown, users_unknown
-from webhooks.verdict import ClusterLookup, Gate, nobody_knows
+from webhooks.verdict import ClusterLookup, Gate, unknown_cluster
 
-FAREWELL_SECONDS: Final = 5.0
-"""Once its work is put down or abandoned, a part has so long to give back what it holds, such as leases."""
+RELEASE_SECONDS: Final = 5.0
+"""After its work has ended, a part has this long to release what it holds, such as leases."""
 
 log = structlog.get_logger(__name__)
 
 
 class EndedEarlyError(RuntimeError):
-    """A part of the service returned although nobody had asked it to."""
+    """A part of the service returned although the service was not stopping."""
 
 
 def always_ready() -> str | None:
@@ -48,23 +48,23 @@ def always_ready() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part that runs beside the servers and returns once `Shared.stopping` is set and its work is put down safely.
+    """A part that runs beside the servers and returns once `Shared.stopping` is set and its work is finished.
 
-    `unready` tells why the process should not be given work on its account, or None. Its work may take as long as
-    `Settings.stop_seconds` to put down; it is cancelled if it takes longer than that and `FAREWELL_SECONDS`.
+    `unready` says why the process is not ready because of this part, or None. The part may take `Settings.stop_seconds`
+    to finish and `RELEASE_SECONDS` to release what it holds; after that it is cancelled.
     """
 
     name: str
     run: Callable[[], Awaitable[None]]
     unready: Check = always_ready
-    cluster_exists: ClusterLookup = nobody_knows
+    cluster_exists: ClusterLookup = unknown_cluster
     """Answers the webhooks' question whether a Cluster exists."""
     calendar_exists: CalendarLookup = existence_unknown
     calendar_users: CalendarUsers = users_unknown
 
 
 async def run(settings: Settings) -> None:
-    """Runs the service until a signal ends it; raises the error that one of its parts died of."""
+    """Runs the service until a signal stops it; raises the error that ended one of its parts."""
     async with await connect(settings) as client:
         shared = Shared(settings=settings, client=client, clock=settings.clock())
         components = [controller(shared)] if settings.controller else []
@@ -84,7 +84,7 @@ def controller(shared: Shared) -> Component:
 
 
 async def connect(settings: Settings) -> Client:
-    """A client for the management cluster: by kubeconfig, or as the pod that we are."""
+    """A client for the management cluster: by kubeconfig, or with the service account of this pod."""
     limits = Limits(unacknowledged_seconds=settings.lease_times.in_flight)
     if settings.kubeconfig is not None:
         return await Client.from_kubeconfig(settings.kubeconfig, settings.context, limits=limits)
@@ -95,16 +95,16 @@ Tasks = list[asyncio.Task[None]]
 
 
 class Parts(NamedTuple):
-    """What runs, in the order of its starting."""
+    """The tasks that run, in the order in which they start."""
 
     servers: Tasks
-    gate: Tasks
+    webhooks: Tasks
     loops: Tasks
     workers: Tasks
 
 
 class Service:
-    """All parts of one process, with their ports taken but nothing running yet."""
+    """All parts of one process; their ports are bound, but nothing runs yet."""
 
     def __init__(self, shared: Shared, components: Sequence[Component] = ()) -> None:
         self._shared = shared
@@ -130,14 +130,15 @@ class Service:
 
     def _start_all(self, group: asyncio.TaskGroup) -> Parts:
         servers = [self._start(group, each.name, each.serve) for each in (self.health, self.metrics)]
-        gate, loops = [], []
+        webhooks: Tasks = []
+        loops: Tasks = []
         if self.admission is not None:
             self._health.checks |= self.admission.checks
             loops = [self._start(group, name, work) for name, work in self.admission.loops.items()]
-            gate = [self._start(group, "webhooks", self.admission.serve)]
+            webhooks = [self._start(group, "webhooks", self.admission.serve)]
         self._health.checks |= {each.name: each.unready for each in self._components}
         workers = [self._start(group, each.name, each.run) for each in self._components]
-        return Parts(servers, gate, loops, workers)
+        return Parts(servers, webhooks, loops, workers)
 
     def _start(self, group: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         task = group.create_task(self._supervised(name, work), name=name)
@@ -147,43 +148,43 @@ class Service:
     async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()
         if not self._shared.stopping.is_set():
-            raise EndedEarlyError(f"{name} ended although nobody had asked it to")
+            raise EndedEarlyError(f"{name} ended although the service was not stopping")
 
     async def _stop_in_order(self, parts: Parts) -> None:
-        shared, settings = self._shared, self._shared.settings
-        await shared.stopping.wait()
+        settings = self._shared.settings
+        await self._shared.stopping.wait()
         self._health.stopping = True
         log.info("stopping", drain_seconds=settings.drain_seconds)
-        drained = asyncio.create_task(self._unless_hurried(settings.drain_seconds))
-        await self._finished(parts.workers, settings.stop_seconds + FAREWELL_SECONDS)
-        # Not ready any more, but API servers may still have us on their list: a refused review would fail a user.
+        drained = asyncio.create_task(self._wait_for_abort(settings.drain_seconds))
+        await self._wait_for(parts.workers, settings.stop_seconds + RELEASE_SECONDS)
+        # Not ready any more, but the API server may still send reviews here: a refused one would fail a user's request.
         await drained
         if self.admission is not None:
             self.admission.endpoint.stop()
-        await self._finished(parts.gate, settings.stop_seconds)
+        await self._wait_for(parts.webhooks, settings.stop_seconds)
         for task in parts.loops:
             task.cancel()
         self.health.stop()
         self.metrics.stop()
-        await self._finished(parts.servers, settings.stop_seconds)
+        await self._wait_for(parts.servers, settings.stop_seconds)
 
-    async def _finished(self, tasks: Tasks, within: float) -> None:
+    async def _wait_for(self, tasks: Tasks, within: float) -> None:
         if not tasks:
             return
-        hurried = asyncio.create_task(self._unless_hurried(within))
+        aborted = asyncio.create_task(self._wait_for_abort(within))
         done = asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.wait((hurried, done), return_when=asyncio.FIRST_COMPLETED)
-        hurried.cancel()
+        await asyncio.wait((aborted, done), return_when=asyncio.FIRST_COMPLETED)
+        aborted.cancel()
         for task in tasks:
             if not task.done():
-                log.warning("abandoned what did not stop in time", part=task.get_name())
+                log.warning("cancelled a part that did not stop in time", part=task.get_name())
                 task.cancel()
         await done
 
-    async def _unless_hurried(self, seconds: float) -> None:
+    async def _wait_for_abort(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._shared.hurry.wait()
+                await self._shared.abort.wait()
         except TimeoutError:
             return
 
@@ -194,7 +195,7 @@ class Service:
         return Admission(shared.settings, shared.client, self._listener(shared.settings.webhook_port), gate)
 
     def _cluster_exists(self, namespace: str, name: str) -> bool | None:
-        """What the component that watches Clusters knows; None if none does."""
+        """The answer of the component that watches Clusters; None if it is not known."""
         answers = (each.cluster_exists(namespace, name) for each in self._components)
         return next((answer for answer in answers if answer is not None), None)
 
@@ -214,7 +215,7 @@ class Service:
 
 
 class Signals:
-    """SIGTERM asks for an orderly stop; a second one, or Ctrl-C, for a quick one."""
+    """SIGTERM stops the service in order; a second one, or Ctrl-C, at once."""
 
     HANDLED: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -232,5 +233,5 @@ class Signals:
 
     def _take(self, number: signal.Signals) -> None:
         if self._shared.stopping.is_set() or number == signal.SIGINT:
-            self._shared.hurry.set()
+            self._shared.abort.set()
         self._shared.stopping.set()

@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def nobody_knows(_namespace: str, _name: str) -> bool | None:
+def unknown_cluster(_namespace: str, _name: str) -> bool | None:
     """The lookup of a service that watches no Clusters."""
     return None
 
@@ -60,7 +60,7 @@ class Gate:
     """All webhooks, with what the operator allows and what it knows of the cluster."""
 
     policy: ProviderPolicy = DEFAULT_POLICY
-    cluster_exists: ClusterLookup = nobody_knows
+    cluster_exists: ClusterLookup = unknown_cluster
     calendar_exists: CalendarLookup = calendars.existence_unknown
     calendar_users: CalendarUsers = calendars.users_unknown
 

@@ -1,1 +1,1 @@
-"""Performs plans and reports outcomes."""
+"""Carries out plans, and writes status and Events."""

@@ -1,4 +1,4 @@
-"""Events that wait to be sent, by namespace and served in turn: one with thousands does not hold up the others."""
+"""Events that wait to be sent. Namespaces take turns, so that one with thousands does not delay the others."""
 
 from collections import deque
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Backlog(Generic[T]):
-    """First in, first out within a namespace. Of more than `most` in all, the longest lane loses its oldest."""
+    """First in, first out within a namespace. Beyond `most` items in all, the longest lane drops its oldest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -18,18 +18,18 @@ class Backlog(Generic[T]):
         return self._size
 
     def append(self, namespace: str, item: T) -> None:
-        """Adds one; never refuses."""
+        """Adds an item."""
         self._lanes.setdefault(namespace, deque()).append(item)
         self._size += 1
         if self._size > self._most:
             self._take(max(self._lanes, key=lambda name: len(self._lanes[name])))
 
     def first(self) -> T:
-        """The one that goes next."""
+        """The next item."""
         return self._lanes[next(iter(self._lanes))][0]
 
     def popleft(self) -> T:
-        """Takes out the next one; its namespace goes to the end of the line."""
+        """Removes the next item; then it is the turn of the other namespaces."""
         namespace = next(iter(self._lanes))
         item = self._take(namespace)
         if namespace in self._lanes:

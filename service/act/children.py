@@ -16,7 +16,7 @@ from service.runtime.slots import CREATE, Lane, Slots
 
 
 class Children:
-    """Writes children; calls that a provider's webhook may hold up wait for a slot."""
+    """Writes children; calls that a provider's webhook may delay wait for a slot."""
 
     def __init__(self, client: Client, writer: Writer, slots: Slots) -> None:
         self._client = client
@@ -24,7 +24,7 @@ class Children:
         self._slots = slots
 
     async def create(self, action: Create, subject: Subject, world: World) -> World:
-        """The world with the new object, or with the one of ours that a crash or a lost answer left behind."""
+        """The world with the new object, or with our own one that a crash or a lost answer left behind."""
         resource = await self._writer.resolve(action.manifest["apiVersion"], action.manifest["kind"])
         try:
             with await self._slot(CREATE, action, resource, subject):
@@ -37,14 +37,14 @@ class Children:
         return self._writer.absorb_child(subject, world, action.role, resource, raw)
 
     async def _existing(self, action: Create, subject: Subject, world: World, resource: Resource) -> World | None:
-        """The world with the object that is already there, if it is ours and up to date; None if it is foreign."""
+        """The world with the object that already exists, if it is ours and up to date; None if it is foreign."""
         raw = await self._get(resource, action.manifest["metadata"]["name"], world)
         seen = self._writer.absorb_child(subject, world, action.role, resource, raw)
         found = seen.child(action.role)
         if found is None or not found.ours:
             return None
-        if found.leaving or _outdated(found, action):
-            raise ChangedMeanwhile(f"{resource.kind} {found.name} is being deleted, or was made before an edit")
+        if found.deleting or _outdated(found, action):
+            raise ChangedMeanwhile(f"{resource.kind} {found.name} is being deleted, or was created before an edit")
         return seen
 
     async def _get(self, resource: Resource, name: str, world: World) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Children:
         return self._writer.absorb_child(subject, world, action.role, resource, raw)
 
     async def delete(self, action: Delete, subject: Subject, world: World) -> World:
-        """The world with the object being deleted, or without it if no finalizer holds it."""
+        """The world with the object being deleted, or without it if it has no finalizer."""
         resource = await self._writer.resource_of(world, action.role)
         seen = world.child(action.role)
         version = seen.resource_version if action.unchanged and seen else None
@@ -86,10 +86,10 @@ class Children:
             await self._writer.refresh_child(resource, action.name, world.me.namespace)
             raise
         except NotFound as gone:
-            if gone.missing_kind:  # its kind is not served at the moment: that says nothing about the object
+            if gone.missing_kind:  # the kind is not served at the moment: the object may still exist
                 raise
             return self._writer.absorb_deletion(world, action.role, resource)
-        if raw.get("kind") == "Status":  # no finalizer held it: it is gone
+        if raw.get("kind") == "Status":  # it had no finalizer: it is gone
             return self._writer.absorb_deletion(world, action.role, resource)
         return self._writer.absorb_child(subject, world, action.role, resource, raw)
 
@@ -105,5 +105,5 @@ class Children:
 
 
 def _outdated(found: Child, action: Create) -> bool:
-    """Whether it was made before an edit, so that a Machine must not refer to it."""
+    """Whether it was created before an edit, so that a Machine must not refer to it."""
     return action.role is not Role.MACHINE and not manifests.made_from(found, action.manifest)

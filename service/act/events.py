@@ -24,19 +24,19 @@ from service.kube.resource import EVENTS
 NOTE_MAX = 1024
 """In bytes."""
 BACKLOG_MAX = 50_000
-PATIENCE_SECONDS = 30.0
-"""How long Events give way to work that is due."""
-AT_ONCE = 4
-"""How many are sent at a time while nothing else is due."""
+MAX_DELAY_SECONDS = 30.0
+"""How long work that is due may delay Events."""
+BATCH_SIZE = 4
+"""How many Events are sent at a time while no work is due."""
 DEFAULT_NAMESPACE = "default"
 TERMINATING_SECONDS = 600.0
 """How long the end of a namespace is not reported again."""
-_ALL_AT_ONCE = (
+_TERMINATION = (
     "Kubernetes deletes its ScheduledMachines, Machines, infrastructure objects and Secrets at once, so Nodes are not "
     "drained in time. Delete the ScheduledMachines and wait until they are gone before you delete a namespace."
 )
-_GIVE_WAY_SECONDS = 0.2
-_TRIES = 5
+_POLL_SECONDS = 0.2
+_ATTEMPTS = 5
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +77,7 @@ class _Pending:
 
 
 class EventRecorder:
-    """Queues Events and sends them, a few at a time; `busy` says whether more important work is due."""
+    """Queues Events and sends them, a few at a time; `busy` returns whether reconciliations are due."""
 
     def __init__(self, client: Client, *, instance: str, busy: Callable[[], bool]) -> None:
         self._client = client
@@ -85,9 +85,9 @@ class EventRecorder:
         self._busy = busy
         self._backlog: Backlog[_Pending] = Backlog(BACKLOG_MAX)
         self._number = 0
-        self._ended: dict[str, float] = {}
+        self._terminating: dict[str, float] = {}
         """Namespaces that are being deleted, and when that was reported."""
-        self._news = asyncio.Event()
+        self._recorded = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -104,43 +104,43 @@ class EventRecorder:
         self._record(regarding, notice)
 
     def _record(self, regarding: _Regarding, event: Event) -> None:
-        # `kubectl describe` shows Events by their names: these must go up as time goes on, and never be the same.
+        # `kubectl describe` sorts Events by name: the numbers increase with time and are unique.
         self._number = max(self._number + 1, time.time_ns())
         pending = _Pending(regarding, event, datetime.now(UTC), time.monotonic(), self._number)
         self._backlog.append(regarding.event_namespace, pending)
         self.idle.clear()
-        self._news.set()
+        self._recorded.set()
 
     async def run(self) -> None:
-        """Sends for as long as it is not cancelled."""
+        """Sends Events until cancelled."""
         while True:
-            await self._news.wait()
+            await self._recorded.wait()
             while self._backlog:
-                await self._give_way(self._backlog.first())
-                count = 1 if self._busy() else AT_ONCE
+                await self._wait_for_work(self._backlog.first())
+                count = 1 if self._busy() else BATCH_SIZE
                 batch = [self._backlog.popleft() for _ in range(min(count, len(self._backlog)))]
                 await asyncio.gather(*map(self._send, batch))
-            self._news.clear()
+            self._recorded.clear()
             self.idle.set()
 
     async def finish(self, within: float) -> None:
-        """Sends the rest before the process ends, as no other replica has it; `run` must still be running."""
+        """Waits until the rest is sent, as no other replica has it; `run` must still be running."""
         self._busy = lambda: False
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self.idle.wait()
 
-    async def _give_way(self, first: _Pending) -> None:
-        while self._busy() and time.monotonic() - first.since < PATIENCE_SECONDS:  # noqa: ASYNC110 - a queue is no event
-            await asyncio.sleep(_GIVE_WAY_SECONDS)
+    async def _wait_for_work(self, first: _Pending) -> None:
+        while self._busy() and time.monotonic() - first.since < MAX_DELAY_SECONDS:  # noqa: ASYNC110 - a queue has no event
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _send(self, pending: _Pending) -> None:
         body = self._body(pending)
-        for attempt in range(_TRIES):
+        for attempt in range(_ATTEMPTS):
             try:
                 await self._client.create(EVENTS, body, namespace=pending.regarding.event_namespace)
             except AlreadyExists:
-                return  # the answer to an earlier try was lost
+                return  # the answer to an earlier attempt was lost
             except (NotFound, Forbidden) as error:
                 # The namespace is gone or being deleted, and takes no Events.
                 log.debug("event not stored", reason=pending.event.reason, error=error.message)
@@ -159,14 +159,15 @@ class EventRecorder:
 
     def _report_termination(self, last: _Regarding) -> None:
         """A namespace that is being deleted takes no Events: one about the Namespace goes to `default`, once."""
-        now, namespace = time.monotonic(), last.namespace
-        self._ended = {name: at for name, at in self._ended.items() if now - at < TERMINATING_SECONDS}
-        if namespace in self._ended:
+        now = time.monotonic()
+        namespace = last.namespace
+        self._terminating = {name: at for name, at in self._terminating.items() if now - at < TERMINATING_SECONDS}
+        if namespace in self._terminating:
             return
-        self._ended[namespace] = now
+        self._terminating[namespace] = now
         metrics.NAMESPACES_TERMINATING.inc()
         log.warning("namespace is being deleted, its machines are not drained in time", namespace=namespace)
-        message = f"Namespace {namespace} is being deleted. {_ALL_AT_ONCE}"
+        message = f"Namespace {namespace} is being deleted. {_TERMINATION}"
         self._record(_Regarding("v1", "Namespace", namespace), Event(Reason.NAMESPACE_TERMINATING, message))
 
     def _body(self, pending: _Pending) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a failed action means to a user: a reason to compare and a sentence that says what to do."""
+"""The failure that the status reports for a failed action: a reason, and a message that says what to do."""
 
 from datetime import timedelta
 from typing import Final

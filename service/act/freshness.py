@@ -1,7 +1,7 @@
-"""Whether a ScheduledMachine is still what its cache says; asked where the cache may be behind.
+"""Whether the cache has the current version of a ScheduledMachine; checked where the cache may be behind.
 
-Who holds a shard is the only one to let its objects go, and hears of that by his own writes. But who has just taken it
-over knows what its last holder did from a watch alone, and a watch may be dead for a while before that is noticed.
+Only the replica that holds a shard writes to its objects, and knows its own writes. A replica that has just acquired
+the shard learns from its watch alone what the last holder wrote, and a watch may be dead for a while unnoticed.
 """
 
 from typing import Any, Final
@@ -12,12 +12,12 @@ from service.kube.resource import SCHEDULED_MACHINES
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 
-DOUBT_SECONDS: Final = IDLE_SECONDS + 5.0
-"""By then a watch has been heard of since a shard was taken over, or is known to be broken."""
+CATCH_UP_SECONDS: Final = IDLE_SECONDS + 5.0
+"""By then a watch has sent something since the shard was acquired, or is known to be broken."""
 
 
 async def is_current(client: Client, cache: Informer, key: Key, seen: dict[str, Any]) -> bool:
-    """Asks the API server whether an object is in the version that was seen; the cache knows the answer afterwards."""
+    """Whether the API server still has the object in this version; the cache takes in the answer."""
     known = seen["metadata"]
     try:
         raw = await client.get(SCHEDULED_MACHINES, key.name, namespace=key.namespace)

@@ -1,4 +1,4 @@
-"""Counts what a pass did; how late it was against the boundary that called for it is the figure users care for."""
+"""Updates the metrics after a pass, such as how late it was after the boundary of the window that caused it."""
 
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from service.decide.world import Role
 def measure(
     before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: Plan, outcome: Outcome, clock: Clock
 ) -> None:
-    """Takes down one pass; `before` still holds the boundaries that were announced."""
+    """Measures one pass; `before` still holds the boundaries that the status announced."""
     now = clock.now()
     _time_to_ready(before, after, clock)
     for action in outcome.done:
@@ -28,26 +28,27 @@ def measure(
 
 
 def _lateness(histogram: Histogram, boundary: datetime | None, now: datetime, clock: Clock) -> None:
-    """Nothing to measure where something else than the clock called, such as an edit or a new object."""
+    """Measures nothing if the clock did not cause the pass, but an edit or a new object."""
     if boundary is not None and boundary <= now:
         histogram.observe(clock.real_seconds(now - boundary))
 
 
 def _time_to_ready(before: ScheduledMachineStatus, after: ScheduledMachineStatus, clock: Clock) -> None:
-    """Once for each Machine; one that was Ready before this was written down has been so for a while."""
-    made, ready, host = after.last_scheduled_time, after.first_ready_time, after.infrastructure_ref
+    """Once for each Machine; one that was Ready before the status had `firstReadyTime` has been so for a while."""
+    created = after.last_scheduled_time
+    ready = after.first_ready_time
+    host = after.infrastructure_ref
     was_ready = any(one.type == "Ready" and one.status == "True" for one in before.conditions)
-    if was_ready or ready == before.first_ready_time or made is None or ready is None or host is None:
+    if was_ready or ready == before.first_ready_time or created is None or ready is None or host is None:
         return
-    seconds = clock.real_seconds(max(ready - made, timedelta(0)))
+    seconds = clock.real_seconds(max(ready - created, timedelta(0)))
     metrics.TIME_TO_READY.labels(metrics.kind_label(host.kind)).observe(seconds)
 
 
 def _count(action: Action, plan: Plan, outcome: Outcome) -> None:
     match action:
         case Delete(role=Role.MACHINE, undrained=undrained):
-            drained = plan.drain is not None and plan.drain.done
-            metrics.DRAINS.labels("timed_out" if undrained else "completed" if drained else "skipped").inc()
+            metrics.DRAINS.labels(_drain_result(plan, undrained=undrained)).inc()
             if plan.phase is Phase.TERMINATED:
                 metrics.KILL_SWITCHES.inc()
         case RecordReclaim():
@@ -55,3 +56,9 @@ def _count(action: Action, plan: Plan, outcome: Outcome) -> None:
         case Evict(pods=pods):
             metrics.EVICTIONS.labels("blocked").inc(len(outcome.blockers))
             metrics.EVICTIONS.labels("accepted").inc(len(pods) - len(outcome.blockers))
+
+
+def _drain_result(plan: Plan, *, undrained: bool) -> str:
+    if undrained:
+        return "timed_out"
+    return "completed" if plan.drain is not None and plan.drain.done else "skipped"

@@ -24,10 +24,10 @@ EVICTIONS_AT_ONCE: Final = 8
 OnNode = Cordon | Uncordon | ApplyTaints | Evict
 
 
-async def perform(writer: Writer, subject: Subject, action: OnNode, over: Callable[[], bool]) -> list[Blocker]:
+async def perform(writer: Writer, subject: Subject, action: OnNode, cancelled: Callable[[], bool]) -> list[Blocker]:
     """Carries out one of these actions; returns the pods whose eviction was refused.
 
-    `over` says whether the plan still holds: evictions stop when the shutdown was cancelled or its time is up.
+    `cancelled` returns whether the plan no longer holds: the shutdown was cancelled, or its time is up.
     """
     client = writer.workload_client(subject)
     match action:
@@ -38,7 +38,7 @@ async def perform(writer: Writer, subject: Subject, action: OnNode, over: Callab
         case ApplyTaints():
             await _apply_taints(writer, client, subject, action)
         case Evict():
-            blockers = await _evict(client, action, over)
+            blockers = await _evict(client, action, cancelled)
             return [_refused(writer, subject, blocker) for blocker in blockers]
         case _:
             assert_never(action)
@@ -46,8 +46,8 @@ async def perform(writer: Writer, subject: Subject, action: OnNode, over: Callab
 
 
 def _refused(writer: Writer, subject: Subject, blocker: Blocker) -> Blocker:
-    asked = blocker.retry_after.total_seconds() if blocker.retry_after else None
-    return replace(blocker, retry_after=writer.eviction_refused(subject, blocker.pod, blocker.reason, asked))
+    retry_after = blocker.retry_after.total_seconds() if blocker.retry_after else None
+    return replace(blocker, retry_after=writer.eviction_refused(subject, blocker.pod, blocker.reason, retry_after))
 
 
 async def _write(writer: Writer, client: Client, subject: Subject, node: str, body: dict[str, Any], **how: Any) -> None:
@@ -76,7 +76,7 @@ async def _apply_taints(writer: Writer, client: Client, subject: Subject, action
         "kind": "Node",
         "metadata": {
             "name": action.node,
-            "uid": action.uid,  # without it, apply would create a Node that is gone
+            "uid": action.uid,  # without it, apply would create the Node again if it is gone
             "resourceVersion": action.resource_version,
             "annotations": {names.ANNOTATION_APPLIED_TAINTS: action.note},
         },
@@ -96,26 +96,27 @@ def _uncordon(uid: str) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "annotations": {names.ANNOTATION_CORDONED: None}}, "spec": {"unschedulable": None}}
 
 
-async def _evict(client: Client, action: Evict, over: Callable[[], bool]) -> list[Blocker]:
+async def _evict(client: Client, action: Evict, cancelled: Callable[[], bool]) -> list[Blocker]:
     """Evicts a few pods at a time; the ones that a budget or a fault refuses are evicted again later."""
-    slots, silence = asyncio.Semaphore(EVICTIONS_AT_ONCE), list[KubeError]()
+    slots = asyncio.Semaphore(EVICTIONS_AT_ONCE)
+    unanswered: list[KubeError] = []
 
     async def one(pod: Pod) -> Blocker | None:
         async with slots:
             # An API server that does not answer would cost every further pod a time-out, and the drain its deadline.
-            if silence or over():
+            if unanswered or cancelled():
                 return None
-            return await _evict_one(client, pod, action.grace_seconds, silence)
+            return await _evict_one(client, pod, action.grace_seconds, unanswered)
 
     answers = await all_of(*(one(pod) for pod in action.pods))
-    if silence:
-        raise silence[0]
-    if over():
+    if unanswered:
+        raise unanswered[0]
+    if cancelled():
         raise ChangedMeanwhile("the drain was cancelled, or its time is up")
     return [answer for answer in answers if answer is not None]
 
 
-async def _evict_one(client: Client, pod: Pod, grace: int | None, silence: list[KubeError]) -> Blocker | None:
+async def _evict_one(client: Client, pod: Pod, grace: int | None, unanswered: list[KubeError]) -> Blocker | None:
     options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
@@ -131,9 +132,9 @@ async def _evict_one(client: Client, pod: Pod, grace: int | None, silence: list[
         return None  # the pod is gone, or another pod has its name now
     except KubeError as error:
         if not error.status:
-            silence.append(error)
-        # The budget's own words, where it has any, rather than the request they answer.
+            unanswered.append(error)
+        # The causes are the budget's own message; the error's message only names the request.
         causes = "; ".join(cause.message for cause in error.causes if cause.message)
-        asked = timedelta(seconds=error.retry_after) if error.retry_after else None
-        return Blocker(pod=pod, reason=causes or error.message, retry_after=asked)
+        retry_after = timedelta(seconds=error.retry_after) if error.retry_after else None
+        return Blocker(pod=pod, reason=causes or error.message, retry_after=retry_after)
     return None

@@ -1,6 +1,6 @@
 """Carries out plans, one action after the other; the only place where decisions become writes.
 
-Every action is safe to repeat. The first that fails ends the plan: the next pass starts from what it then observes.
+Every action is safe to repeat. The first that fails ends the plan: the next pass observes and decides again.
 Taints that an API server refuses are the exception: no later action needs them.
 """
 
@@ -52,25 +52,31 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Execution:
-    """A plan as far as it has been carried out; the world grows with what is created."""
+    """A plan as far as it has been carried out; each write updates the world."""
 
     world: World
     until: datetime | None
-    """The plan may not hold any more from this instant on."""
+    """From this instant on, the plan may not hold any more."""
     done: list[Action] = field(default_factory=list)
     blockers: list[Blocker] = field(default_factory=list)
     postponed: list[Action] = field(default_factory=list)
     failure: Failure | None = None
     interrupted: bool = False
     throttled: Throttled | None = None
-    certain: bool = False
-    """Whether the API server has confirmed in this pass that the ScheduledMachine is as we know it."""
+    confirmed: bool = False
+    """Whether the API server has confirmed in this pass that the cached ScheduledMachine is current."""
 
     @property
     def outcome(self) -> Outcome:
-        """What came of it."""
-        done, blockers, postponed = tuple(self.done), tuple(self.blockers), tuple(self.postponed)
-        return Outcome(done, self.failure, blockers, self.interrupted, postponed, self.throttled)
+        """What was done, and what was not."""
+        return Outcome(
+            done=tuple(self.done),
+            failure=self.failure,
+            blockers=tuple(self.blockers),
+            interrupted=self.interrupted,
+            postponed=tuple(self.postponed),
+            throttled=self.throttled,
+        )
 
 
 class Performer:
@@ -81,20 +87,20 @@ class Performer:
         self._children = children
         self._clock = clock
         self._may_be_stale = may_be_stale
-        """Whether what is known of a ScheduledMachine may be out of date."""
+        """Whether the cached ScheduledMachine may be out of date."""
 
     async def perform(self, subject: Subject, world: World, plan: Plan) -> tuple[World, Outcome]:
         """The world after the plan, and the outcome."""
         execution = Execution(world=world, until=plan.requeue_at)
         for action in plan.actions:
-            if not await self._goes_on(action, subject, execution):
+            if not await self._perform_action(action, subject, execution):
                 break
         return execution.world, execution.outcome
 
-    async def _goes_on(self, action: Action, subject: Subject, execution: Execution) -> bool:
-        """Carries out one action; whether the rest of the plan follows."""
+    async def _perform_action(self, action: Action, subject: Subject, execution: Execution) -> bool:
+        """Carries out one action; returns whether to continue with the next."""
         try:
-            await self._do(action, subject, execution)
+            await self._execute(action, subject, execution)
         except ChangedMeanwhile:
             execution.interrupted = True
             return False
@@ -107,7 +113,7 @@ class Performer:
         return True
 
     def _failed(self, action: Action, error: KubeError, execution: Execution) -> bool:
-        """Takes down what went wrong; whether the rest of the plan follows all the same."""
+        """Records a failure; returns whether to continue with the next action all the same."""
         if isinstance(action, BestEffort):
             log.warning("postponed", action=type(action).__name__, error=error.message)
             execution.postponed.append(action)
@@ -116,12 +122,12 @@ class Performer:
             execution.interrupted = True
             return False
         execution.failure = execution.failure or failure_from(action, error)
-        # Refused taints must not keep our cordon on the Node; an API server that gives no answer is not asked for more.
+        # Refused taints must not keep our cordon on the Node; an API server that does not answer gets no more requests.
         return isinstance(action, ApplyTaints) and bool(error.status)
 
-    async def _do(self, action: Action, subject: Subject, execution: Execution) -> None:
+    async def _execute(self, action: Action, subject: Subject, execution: Execution) -> None:
         if isinstance(action, Cordon | Evict | ForceDrain | Delete):
-            await self._make_certain(subject, execution)  # its window may have been extended
+            await self._confirm_current(subject, execution)  # the user may have extended the window
         match action:
             case (
                 AddFinalizer()
@@ -142,8 +148,8 @@ class Performer:
             case Delete():
                 execution.world = await self._children.delete(action, subject, execution.world)
             case Cordon() | Uncordon() | ApplyTaints() | Evict():
-                over = partial(self._over, subject, execution)
-                execution.blockers += await nodes.perform(self._writer, subject, action, over)
+                cancelled = partial(self._cancelled, subject, execution)
+                execution.blockers += await nodes.perform(self._writer, subject, action, cancelled)
             case _:
                 assert_never(action)
 
@@ -158,22 +164,22 @@ class Performer:
             raise ChangedMeanwhile(gone.message) from gone
 
     async def _before_creation(self, subject: Subject, execution: Execution) -> None:
-        """Creates nothing for a ScheduledMachine that was edited or is gone: its children would be postponed behind."""
+        """Creates nothing for a ScheduledMachine that was edited or is gone: its children would be left behind."""
         if self._writer.is_superseded(subject):
             raise ChangedMeanwhile("the ScheduledMachine was edited meanwhile")
         if not execution.world.children:
-            await self._make_certain(subject, execution)
+            await self._confirm_current(subject, execution)
 
-    async def _make_certain(self, subject: Subject, execution: Execution) -> None:
-        """Asks the API server where our view may be stale, unless a conditional write has just confirmed it."""
-        confirmed = any(isinstance(action, AddFinalizer | RecordShutdown) for action in execution.done)
-        if confirmed or execution.certain or not self._may_be_stale(subject.key):
+    async def _confirm_current(self, subject: Subject, execution: Execution) -> None:
+        """Asks the API server where the cache may be stale, unless a conditional write has just confirmed it."""
+        by_write = any(isinstance(action, AddFinalizer | RecordShutdown) for action in execution.done)
+        if by_write or execution.confirmed or not self._may_be_stale(subject.key):
             return
         if not await self._writer.is_current(subject):
             raise ChangedMeanwhile("the cached ScheduledMachine was out of date")
-        execution.certain = True
+        execution.confirmed = True
 
-    def _over(self, subject: Subject, execution: Execution) -> bool:
-        """Whether the ScheduledMachine was edited, or a window opened or a timeout is up, since the plan was made."""
+    def _cancelled(self, subject: Subject, execution: Execution) -> bool:
+        """Whether the user edited the ScheduledMachine, a window opened or a timeout ended since the decision."""
         until = execution.until
         return self._writer.is_superseded(subject) or (until is not None and until <= self._clock.now())

@@ -1,4 +1,4 @@
-"""The writes of an emergency reclaim to the workload cluster, and those that bring the agent to a Node and away."""
+"""The writes of an emergency reclaim to the workload cluster, and those that install and remove the agent."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from service.objects.subject import Subject
 from service.runtime.tasks import all_of
 
 DRAIN_SECONDS: Final = 60.0
-"""The Machine goes when this is up, whatever pods are left."""
+"""After this time the Machine is deleted, even if pods are left."""
 DELETIONS_AT_ONCE: Final = 16
 
 log = structlog.get_logger(__name__)
@@ -36,34 +36,36 @@ async def perform(
             await _force_drain(writer, subject, action)
         case ClearReclaimRequest(node=node, uid=uid):
             with suppress(NotFound):  # gone, and the request with it
-                await _annotate(writer, subject, node, uid, {"annotations": dict.fromkeys(names.RECLAIM_ANNOTATIONS)})
+                await _patch_metadata(
+                    writer, subject, node, uid, {"annotations": dict.fromkeys(names.RECLAIM_ANNOTATIONS)}
+                )
         case InstallAgent():
-            await _equip(writer, subject, action)
+            await _install_agent(writer, subject, action)
         case RemoveAgent():
-            await _strip(writer, subject, action)
+            await _remove_agent(writer, subject, action)
         case _:
             assert_never(action)
 
 
 async def _force_drain(writer: Writer, subject: Subject, action: ForceDrain) -> None:
-    """Best effort: the owner wants his machine back, whatever becomes of the pods."""
+    """Best effort: the owner needs the host at once, so pods that cannot be deleted do not delay the reclaim."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            pods = await _cordoned(writer, subject, action)
+            pods = await _cordon_and_list(writer, subject, action)
             slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
             failed = await all_of(*(_delete(writer, subject, pod, slots) for pod in pods))
     except TimeoutError:
-        log.warning("forced drain gave up", node=action.node, seconds=DRAIN_SECONDS)
+        log.warning("forced drain timed out", node=action.node, seconds=DRAIN_SECONDS)
     except KubeError as error:
-        log.warning("forced drain failed; going on", node=action.node, error=error.message)
+        log.warning("forced drain failed; continuing", node=action.node, error=error.message)
     else:
         log.info("forced drain", node=action.node, pods=len(pods), failed=sum(failed))
 
 
-async def _cordoned(writer: Writer, subject: Subject, action: ForceDrain) -> list[Pod]:
-    """Closes the Node to new pods and tells which to delete, if it is still the host that it was."""
+async def _cordon_and_list(writer: Writer, subject: Subject, action: ForceDrain) -> list[Pod]:
+    """Cordons the Node and returns the pods to delete; none if the Node is another host now."""
     node = await writer.node_now(subject, action.node)
-    writer.workload_client(subject)  # raises where no pod can be reached: that is not the same as no pods
+    writer.workload_client(subject)  # raises if the cluster is unreachable: that is not the same as no pods
     if node is None or node.provider_id != action.provider_id:
         return []
     if not node.unschedulable:
@@ -72,19 +74,19 @@ async def _cordoned(writer: Writer, subject: Subject, action: ForceDrain) -> lis
 
 
 async def _cordon(writer: Writer, subject: Subject, node: Node) -> None:
-    """Or what replaces the deleted pods would be put on the same Node, which is the emptiest then."""
+    """Without it, the scheduler would place the replacements of the deleted pods on the same Node."""
     metadata = {"uid": node.uid, "annotations": {names.ANNOTATION_CORDONED: subject.me.uid}}
     body = {"metadata": metadata, "spec": {"unschedulable": True}}
     try:
         raw = await writer.workload_client(subject).patch(NODES, node.name, body)
     except KubeError as error:
-        log.warning("node not cordoned; going on", node=node.name, error=error.message)
+        log.warning("node not cordoned; continuing", node=node.name, error=error.message)
     else:
         writer.absorb_node(subject, raw)
 
 
 async def _delete(writer: Writer, subject: Subject, pod: Pod, slots: asyncio.Semaphore) -> bool:
-    """Whether it failed; asks for the client each time, as a cluster that went silent is not waited for twice."""
+    """Deletes a pod; returns whether that failed. Getting the client raises as soon as the cluster is unreachable."""
     async with slots:
         try:
             client = writer.workload_client(subject)
@@ -99,18 +101,18 @@ async def _delete(writer: Writer, subject: Subject, pod: Pod, slots: asyncio.Sem
         return False
 
 
-async def _equip(writer: Writer, subject: Subject, action: InstallAgent) -> None:
-    """The label first: where it is missing, there is nothing of ours to take away."""
+async def _install_agent(writer: Writer, subject: Subject, action: InstallAgent) -> None:
+    """Writes the label first: a Node without it needs no removal of the agent."""
     node = await writer.node_now(subject, action.node)
-    # Where it is there already, the answer would hold what others wrote last, and be taken for our own doing.
+    # If the label exists, the answer to a write would hold changes of others, which would count as our own.
     if node is None or node.uid != action.uid or not is_labelled(node):
         label = {"labels": {names.LABEL_RECLAIM_AGENT: names.RECLAIM_AGENT_ENABLED}}
-        await _annotate(writer, subject, action.node, action.uid, label)
+        await _patch_metadata(writer, subject, action.node, action.uid, label)
     name = config_name(action.node)
     owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
     body = {
         **CONFIG_MAPS.envelope(),
-        # Owned by the Node: should we be away when that goes, the garbage collector sees to it.
+        # Owned by the Node: the garbage collector deletes it with the Node, even if the controller does not run.
         "metadata": {
             "name": name,
             "labels": {names.LABEL_MANAGED_BY: names.MANAGED_BY},
@@ -118,20 +120,21 @@ async def _equip(writer: Writer, subject: Subject, action: InstallAgent) -> None
         },
         "data": {names.RECLAIM_CONFIG_KEY: json.dumps(action.commands, ensure_ascii=False)},
     }
-    client, namespace = writer.workload_client(subject), names.RECLAIM_NAMESPACE
+    client = writer.workload_client(subject)
+    namespace = names.RECLAIM_NAMESPACE
     raw = await client.patch(CONFIG_MAPS, name, body, kind=PatchKind.APPLY, namespace=namespace, force=True)
     writer.absorb_agent_config(subject, raw)
 
 
-async def _strip(writer: Writer, subject: Subject, action: RemoveAgent) -> None:
+async def _remove_agent(writer: Writer, subject: Subject, action: RemoveAgent) -> None:
     client = writer.workload_client(subject)
     with suppress(NotFound):
         await client.delete(CONFIG_MAPS, config_name(action.node), namespace=names.RECLAIM_NAMESPACE)
     with suppress(NotFound):
-        await _annotate(writer, subject, action.node, action.uid, {"labels": {names.LABEL_RECLAIM_AGENT: None}})
+        await _patch_metadata(writer, subject, action.node, action.uid, {"labels": {names.LABEL_RECLAIM_AGENT: None}})
 
 
-async def _annotate(writer: Writer, subject: Subject, node: str, uid: str, metadata: dict[str, Any]) -> None:
-    """Changes labels or annotations of a Node, on condition that it is still the same one."""
+async def _patch_metadata(writer: Writer, subject: Subject, node: str, uid: str, metadata: dict[str, Any]) -> None:
+    """Changes labels or annotations of a Node, if it still has this uid."""
     raw = await writer.workload_client(subject).patch(NODES, node, {"metadata": {"uid": uid, **metadata}})
     writer.absorb_node(subject, raw)

@@ -20,7 +20,7 @@ OnItself = AddFinalizer | ReleaseFinalizer | RecordShutdown | RecordRemediation 
 
 
 async def perform(writer: Writer, subject: Subject, action: OnItself) -> None:
-    """Carries out one of these actions; `subject` is what it is afterwards."""
+    """Carries out one of these actions; `subject` holds the stored object afterwards."""
     match action:
         case AddFinalizer():
             await _finalizers(writer, subject, [*subject.finalizers, names.FINALIZER])
@@ -31,10 +31,10 @@ async def perform(writer: Writer, subject: Subject, action: OnItself) -> None:
         case RecordRemediation(count=count, at=at, machine_uid=uid):
             done = Remediation(count=count, at=at, machine_uid=uid)
             await writer.write_status(subject, {"remediation": done.to_json()})
-        case RecordReclaim(reclaim=asked):
-            await writer.write_status(subject, {"reclaim": asked.to_json()})
+        case RecordReclaim(reclaim=reclaim):
+            await writer.write_status(subject, {"reclaim": reclaim.to_json()})
         case DisableSchedule():
-            # Whatever else was edited meanwhile, so the version does not matter.
+            # Without resourceVersion: an edit by the user meanwhile must not prevent this.
             body = {"metadata": {"uid": subject.me.uid}, "spec": {"schedule": {"enabled": False}}}
             await writer.patch_scheduled_machine(subject, body)
         case _:

@@ -1,10 +1,10 @@
 """Writes on behalf of ScheduledMachines. The answer to each write goes into the caches before a watch repeats it.
 
-Used by the performer and the reconciler. What a watch says later about such a write is no news: see `OwnWrites`.
+Used by the performer and the reconciler. The watch event of such a write wakes no object: see `OwnWrites`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
@@ -44,18 +44,18 @@ class Caches(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriteListener:
-    """What else must hear of our writes, because no watch will wake it."""
+    """What is called after our own writes, because their watch events wake no object."""
 
     scheduled_machine: Callable[[Key], None]
     node: Callable[[Key, str, Key], None]
     """Called with the workload cluster, the Node's name, and the ScheduledMachine on whose behalf it was written."""
     agent_config: Callable[[WorkloadCluster, Raw], None]
     eviction_refused: Callable[[Key, WorkloadCluster, Pod, str, float | None], timedelta]
-    """Called with the API server's reason and its Retry-After; returns the real time to wait before asking again."""
+    """Called with the API server's reason and its Retry-After; returns the real time to wait."""
 
 
 class Writer:
-    """Writes, and remembers what was written."""
+    """Writes, and updates the caches with the answers."""
 
     def __init__(
         self,
@@ -75,8 +75,9 @@ class Writer:
 
     async def patch_scheduled_machine(self, subject: Subject, body: Raw) -> None:
         """Patches the ScheduledMachine; `subject` holds the stored object afterwards."""
-        name, namespace = subject.key.name, subject.key.namespace
-        self._stored(subject, await self._client.patch(SCHEDULED_MACHINES, name, body, namespace=namespace))
+        namespace = subject.key.namespace
+        raw = await self._client.patch(SCHEDULED_MACHINES, subject.key.name, body, namespace=namespace)
+        self._stored(subject, raw)
 
     async def write_status(self, subject: Subject, changes: Raw) -> None:
         """Merges fields into the status; `Conflict` if the ScheduledMachine has changed since it was read.
@@ -136,11 +137,13 @@ class Writer:
         return views.with_child(world, role, resource, raw)
 
     def absorb_deletion(self, world: World, role: Role, resource: Resource) -> World:
-        """The world after a deletion that no finalizer held up."""
-        child, informer = world.child(role), self._caches.informer_of(resource)
+        """The world after the deletion of an object without finalizers."""
+        child = world.child(role)
+        informer = self._caches.informer_of(resource)
         if informer is not None and child is not None:
             informer.absorb_deletion(Key(child.namespace, child.name), child.uid)
-        return world.having(**{role.value: None})
+        gone: dict[str, Any] = {role.value: None}
+        return replace(world, **gone)
 
     async def refresh_child(self, resource: Resource, name: str, namespace: str) -> None:
         """Reads a child after a conflict, as `refresh` does the ScheduledMachine."""
@@ -159,7 +162,7 @@ class Writer:
     # Its Node
 
     def workload_client(self, subject: Subject) -> Client:
-        """For writes to the workload cluster; `WorkloadUnreachable` while that is out of reach."""
+        """The client of the workload cluster; raises `WorkloadUnreachable` while that is unreachable."""
         return self._workload(subject).client()
 
     async def node_now(self, subject: Subject, name: str) -> Node | None:
@@ -183,7 +186,7 @@ class Writer:
         self._listener.agent_config(self._workload(subject), raw)
 
     def eviction_refused(self, subject: Subject, pod: Pod, reason: str, retry_after: float | None) -> timedelta:
-        """Takes down a refused eviction; returns the real time to wait before asking again."""
+        """Records a refused eviction; returns the real time to wait before the next attempt."""
         return self._listener.eviction_refused(subject.key, self._workload(subject), pod, reason, retry_after)
 
     def _workload(self, subject: Subject) -> WorkloadCluster:

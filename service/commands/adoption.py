@@ -16,7 +16,7 @@ from service.kube.client import Client
 from service.kube.discovery import Discovery
 from service.kube.errors import Conflict, KubeError, NotFound
 from service.kube.resource import SCHEDULED_MACHINES, Resource
-from service.objects.subject import me_of
+from service.objects.subject import identity_of
 
 Raw = dict[str, Any]
 FIELD_MANAGER: Final = "5spot-adopt"
@@ -86,7 +86,7 @@ class Adopter:
 
     async def adopt(self, raw: Raw) -> list[AdoptionResult]:
         """The result for each object of one ScheduledMachine that exists and that it does not own yet."""
-        me = me_of(raw, SystemClock())
+        me = identity_of(raw, SystemClock())
         results: list[AdoptionResult] = []
         if me.deleting_since is not None:
             return results

@@ -1,7 +1,7 @@
-"""Whether the management cluster's API server answers. While it does not, work waits, and one small request asks.
+"""Whether the management cluster's API server answers. While it does not, workers wait and one loop sends a probe.
 
 Without this, every object that is due would fail on its own and then wait out a back-off, long after the server is
-back; with many of them, that is a storm first and a delay afterwards. Used by the controller.
+back; with many objects, that is a burst of requests first and a delay afterwards. Used by the controller.
 """
 
 import asyncio
@@ -17,91 +17,95 @@ import structlog
 from service.kube.errors import KubeError
 from service.kube.transport import Call
 
-SILENT_CALLS: Final = 3
-"""So many calls in a row without an answer, and the server counts as away."""
-ASK_SECONDS: Final = 1.0
-ASK_PATIENCE: Final = 5.0
-QUIET_SECONDS: Final = 3.0
-"""After so long without another failure, whoever failed tries again; if that fails, after twice as long, and so on."""
-MOST_QUIET_SECONDS: Final = 300.0
+UNANSWERED_CALLS: Final = 3
+"""After this many calls in a row without an answer, the API server counts as unavailable."""
+PROBE_SECONDS: Final = 1.0
+PROBE_TIMEOUT: Final = 5.0
+RECOVERY_SECONDS: Final = 3.0
+"""After this long without a failure, failed objects are retried; if that fails, after twice as long, and so on."""
+MAX_RECOVERY_SECONDS: Final = 300.0
 
 log = structlog.get_logger(__name__)
 
 
 class Availability:
-    """Told of every call. `ask` is a request that needs the server's storage too; `recovered` is told of the end."""
+    """Records how every call ended.
 
-    def __init__(self, ask: Callable[[], Awaitable[object]], recovered: Callable[[], None]) -> None:
-        self._ask = ask
+    `probe` sends a request that the API server cannot answer without its storage. `recovered` is called when the API
+    server works again.
+    """
+
+    def __init__(self, probe: Callable[[], Awaitable[object]], recovered: Callable[[], None]) -> None:
+        self._probe = probe
         self._recovered = recovered
-        self._silent = 0
-        self._quiet = QUIET_SECONDS
-        self._last_trouble = -math.inf
-        self._troubled = asyncio.Event()
-        self._there = asyncio.Event()
-        self._there.set()
+        self._unanswered = 0
+        self._recovery_seconds = RECOVERY_SECONDS
+        self._last_failure = -math.inf
+        self._failing = asyncio.Event()
+        self._available = asyncio.Event()
+        self._available.set()
 
     @property
-    def away(self) -> bool:
-        """Whether the server does not answer at all."""
-        return not self._there.is_set()
+    def unavailable(self) -> bool:
+        """Whether the API server does not answer at all."""
+        return not self._available.is_set()
 
     async def wait(self) -> None:
-        """Returns when the server answers: at once, nearly always."""
-        await self._there.wait()
+        """Returns when the API server answers: at once, nearly always."""
+        await self._available.wait()
 
-    def note(self, call: Call) -> None:
-        """Takes in how a call ended."""
+    def record(self, call: Call) -> None:
+        """Records how a call ended."""
         if call.status == 0 or call.status >= 500:
-            self._trouble()
+            self._record_failure()
         if call.status:
-            self._silent = 0
+            self._unanswered = 0
             return
-        self._silent += 1
-        if self._silent == SILENT_CALLS:
+        self._unanswered += 1
+        if self._unanswered == UNANSWERED_CALLS:
             log.warning("the API server does not answer; work waits for it")
-            self._there.clear()
+            self._available.clear()
 
     async def run(self) -> None:
-        """Asks while the server is away, and tells when trouble is over, until cancelled."""
+        """Probes while the API server is unavailable, and reports its recovery, until cancelled."""
         while True:
-            await self._troubled.wait()
-            await asyncio.sleep(ASK_SECONDS * (0.5 + random.random()))  # noqa: S311 - spreads load
-            if self.away:
+            await self._failing.wait()
+            await asyncio.sleep(PROBE_SECONDS * (0.5 + random.random()))  # noqa: S311 - spreads load
+            if self.unavailable:
                 if await self._answers():
-                    self._back()
-            elif time.monotonic() - self._last_trouble >= self._quiet:
-                self._over()
+                    self._mark_available()
+            elif time.monotonic() - self._last_failure >= self._recovery_seconds:
+                self._failures_ended()
 
     def release(self) -> None:
-        """Lets go whoever waits: the process stops."""
-        self._there.set()
+        """Ends every wait, because the process stops."""
+        self._available.set()
 
     async def _answers(self) -> bool:
         try:
-            async with asyncio.timeout(ASK_PATIENCE):
-                with suppress(KubeError):  # noted as every call is
-                    await self._ask()
+            async with asyncio.timeout(PROBE_TIMEOUT):
+                with suppress(KubeError):  # recorded like every call
+                    await self._probe()
                     return True
         except TimeoutError:
-            self._trouble()
+            self._record_failure()
         return False
 
-    def _trouble(self) -> None:
+    def _record_failure(self) -> None:
         now = time.monotonic()
-        if now - self._last_trouble > 2 * MOST_QUIET_SECONDS:
-            self._quiet = QUIET_SECONDS  # that was another time
-        self._last_trouble = now
-        self._troubled.set()
+        if now - self._last_failure > 2 * MAX_RECOVERY_SECONDS:
+            self._recovery_seconds = RECOVERY_SECONDS  # the last failure belongs to an earlier outage
+        self._last_failure = now
+        self._failing.set()
 
-    def _over(self) -> None:
-        """Trouble that comes back at once is not the server's as a whole: it is left to the back-off of its objects."""
-        self._quiet = min(2 * self._quiet, MOST_QUIET_SECONDS)
-        self._troubled.clear()
+    def _failures_ended(self) -> None:
+        """Failures that return at once do not concern the whole server: the back-off of their objects handles them."""
+        self._recovery_seconds = min(2 * self._recovery_seconds, MAX_RECOVERY_SECONDS)
+        self._failing.clear()
         self._recovered()
 
-    def _back(self) -> None:
-        if self.away:
+    def _mark_available(self) -> None:
+        if self.unavailable:
             log.info("the API server answers again")
-            self._there.set()
+            self._available.set()
             self._recovered()

@@ -1,4 +1,4 @@
-"""Loops that follow what no watch reports by itself: which contract of Cluster API is served, and a clock set back."""
+"""Loops that notice what no watch reports: which contract of Cluster API is served, and a clock that is set back."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from service.kube.errors import KubeError
 from service.observe.watches import Watches
 
 SETTLE_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""CustomResourceDefinitions come in bunches and are served some time after they are stored: ask more than once."""
+"""Several CustomResourceDefinitions change together and are served some time after they are stored."""
 
 CLOCK_SECONDS: Final = 5.0
-"""How often the loop looks whether the clock was set back."""
+"""How often the loop checks whether the clock was set back."""
 
 log = structlog.get_logger(__name__)
 
 
 class CapiFollower:
-    """Asks for the contract of Cluster API whenever one of its CustomResourceDefinitions changed."""
+    """Finds out which contract of Cluster API is served whenever one of its CustomResourceDefinitions changed."""
 
     def __init__(self, watches: Watches, changed: Callable[[], None]) -> None:
         self._watches = watches
@@ -32,7 +32,7 @@ class CapiFollower:
         self._due.set()
 
     async def run(self) -> None:
-        """Asks when it is due, until cancelled."""
+        """Asks after every change, until cancelled."""
         while True:
             await self._due.wait()
             self._due.clear()
@@ -53,7 +53,7 @@ class CapiFollower:
 
 
 async def follow_clock(clock: Clock, set_back: Callable[[], None]) -> None:
-    """Calls `set_back` whenever the clock went back; what is due after a step forward the timers find themselves."""
+    """Calls `set_back` whenever the clock was set back; timers notice a step forward themselves."""
     shown = clock.now()
     while True:
         await asyncio.sleep(CLOCK_SECONDS)

@@ -20,7 +20,7 @@ KNOWN_STATUSES: Final = frozenset({0, *HTTPStatus})
 def publish(queue: Queue, watches: Watches, client: Client, clock: Clock) -> None:
     """Connects the gauges with what they show; a scrape costs no walk over all objects."""
     metrics.QUEUE_DEPTH.set_function(lambda: queue.depth)
-    metrics.KINDS_WATCHED.set_function(lambda: watches.kinds_watched)
+    metrics.KINDS_WATCHED.set_function(lambda: len(watches.providers.informers))
     metrics.CLOCK_TIME.set_function(lambda: clock.now().timestamp())
     metrics.CLOCK_SKEW.set_function(lambda: client.skew_seconds or 0.0)
     for phase in Phase:
@@ -41,6 +41,6 @@ def count_defect(kind: str, defect: str) -> None:
 
 
 def count_call(call: Call) -> None:
-    """A call was answered or given up; a workload cluster may answer with any number, so unknown ones share a label."""
+    """A call ended; a workload cluster may answer with any status, so unknown ones share a label."""
     status = str(call.status) if call.status in KNOWN_STATUSES else "other"
     metrics.API_REQUESTS.labels(call.verb, call.resource, status).inc()

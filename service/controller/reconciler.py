@@ -38,14 +38,14 @@ log = structlog.get_logger(__name__)
 
 
 class Pass(NamedTuple):
-    """What came of one pass: a label for the metrics, and when the object is due again; None if it is gone."""
+    """The result of one pass: a label for the metrics, and when the object is due again; None if it is gone."""
 
     result: str
     requeue: Requeue | None
 
 
 class Actors(NamedTuple):
-    """What acts on behalf of a pass."""
+    """The parts that carry out the plan of a pass."""
 
     performer: Performer
     writer: Writer
@@ -55,7 +55,7 @@ class Actors(NamedTuple):
 
 
 class Reconciler:
-    """Brings one ScheduledMachine closer to what its spec and the time ask for."""
+    """Brings one ScheduledMachine closer to what its spec asks for at the time."""
 
     def __init__(
         self, observer: Observer, actors: Actors, clock: Clock, shown_shard: Callable[[Key], str | None]
@@ -71,7 +71,8 @@ class Reconciler:
 
     async def __call__(self, key: Key) -> Requeue | None:
         """One pass over one object; when it is due again, or None if it is gone."""
-        started, result = time.perf_counter(), "error"
+        started = time.perf_counter()
+        result = "error"
         self._own_writes.begin(key)
         with structlog.contextvars.bound_contextvars(object=str(key)):
             try:
@@ -104,7 +105,7 @@ class Reconciler:
         world = await self._observe(subject)
         now = self._clock.now()
         if self._writer.is_superseded(subject):
-            # Observing takes long if a workload cluster is slow: what was called off meanwhile must not be done.
+            # Observing takes long if a workload cluster is slow: the user may have edited the object meanwhile.
             return Pass("unchanged", Requeue(at=now))
         plan = decide(subject.intent, world, now)
         metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
@@ -122,7 +123,7 @@ class Reconciler:
         return Pass(_result(outcome, found), replace(found, priority=priority))
 
     async def _observe(self, subject: Subject) -> World:
-        """Observes; what a human must mend first, such as a missing permission, goes into the status."""
+        """Observes; an error that a person must correct, such as a missing permission, goes into the status."""
         try:
             return await self._observer.observe(subject)
         except Rejected as error:
@@ -137,7 +138,7 @@ class Reconciler:
     async def _report(self, subject: Subject, situation: Situation, plan: Plan, outcome: Outcome) -> bool:
         """Stores the status and records Events; False if the object was edited meanwhile and is due again at once."""
         before = subject.status
-        if should_defer(situation, plan, outcome) or _passes_unnoticed(before, outcome):
+        if should_defer(situation, plan, outcome) or _is_not_worth_a_write(before, outcome):
             return True
         after = report(situation, plan, outcome).model_copy(update={"shard": self._shown_shard(subject.key)})
         try:
@@ -146,7 +147,7 @@ class Reconciler:
             self._record(subject, before, before, plan, outcome)
             if not isinstance(error, Conflict):
                 raise
-            # Edited meanwhile: what was done is recorded, the status is worked out again.
+            # The user edited it meanwhile: the actions are recorded now, the next pass writes the status.
             await self._writer.refresh(subject)
             return False
         if stored:
@@ -154,10 +155,11 @@ class Reconciler:
         return True
 
     async def _store(self, subject: Subject, after: ScheduledMachineStatus, outcome: Outcome) -> bool:
-        """Writes the status if it changed; False if the object is gone, and nothing is left to record Events about."""
+        """Writes the status if it changed; False if the object is gone, so that no Events are recorded."""
         changes = status_changes(subject.status, after)
         released = outcome.did(ReleaseFinalizer)
-        if not changes or (released and not subject.finalizers):  # the latter is gone, unless others hold it
+        gone = released and not subject.finalizers
+        if not changes or gone:
             return True
         try:
             await self._writer.write_status(subject, changes)
@@ -191,10 +193,12 @@ def _result(outcome: Outcome, found: Requeue) -> str:
     return "changed" if outcome.done else "unchanged"
 
 
-def _passes_unnoticed(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
-    """Whether a wait is too short to be worth a write, or the status says already what is wrong with the provider."""
+def _is_not_worth_a_write(before: ScheduledMachineStatus, outcome: Outcome) -> bool:
+    """Whether the pass only waits for a slot: for a short time, or while the status reports the provider's error."""
     waits = outcome.throttled
-    return waits is not None and not outcome.done and (not waits.slow or before.phase is Phase.ERROR)
+    if waits is None or outcome.done:
+        return False
+    return not waits.slow or before.phase is Phase.ERROR
 
 
 def _pause(error: KubeError) -> timedelta | None:

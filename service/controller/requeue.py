@@ -1,4 +1,4 @@
-"""Puts a key back into the queue as the pass over its object asks for: the one place where a pass is followed up."""
+"""Puts a key back into the queue after a pass over its object, as the `Requeue` of that pass says."""
 
 from typing import Final, assert_never
 
@@ -10,20 +10,20 @@ from service.runtime.key import Key
 from service.runtime.queue import URGENT, Queue
 
 CONFLICT_PAUSES: Final = Backoff(base=0.1, cap=30.0)
-"""A conflict is usually over at once; where it never ends, such as behind a webhook, the pauses grow."""
+"""A conflict usually ends at once; where it does not, such as behind a webhook, the pauses grow."""
 
 log = structlog.get_logger(__name__)
 
 
 class Requeuer:
-    """Remembers how often each key has conflicted in a row; the queue remembers its failures."""
+    """Counts the conflicts of each key in a row; the queue counts its failures."""
 
     def __init__(self, queue: Queue, conflicts: Failures | None = None) -> None:
         self._queue = queue
         self._conflicts = conflicts or Failures(CONFLICT_PAUSES)
 
     def __call__(self, key: Key, requeue: Requeue) -> None:
-        """Follows up one pass."""
+        """Requeues a key after one pass."""
         if requeue.at is not None:
             self._queue.add(key, due=requeue.at, priority=requeue.priority)
         if requeue.urgent:
@@ -35,7 +35,7 @@ class Requeuer:
             log.warning("will try again", object=str(key), error=requeue.failure, seconds=pause)
 
     def _back_off(self, key: Key, requeue: Requeue) -> float | None:
-        """The real seconds until the next attempt; counts or forgets what went wrong before."""
+        """The real seconds until the next attempt; counts failures in a row, and resets the count after a success."""
         if requeue.backoff is not BackoffKind.CONFLICT:
             self._conflicts.succeeded(key)
         match requeue.backoff:
@@ -51,6 +51,6 @@ class Requeuer:
                 assert_never(requeue.backoff)
 
     def forget(self, key: Key) -> None:
-        """The object is gone, or another replica's now."""
+        """The object is gone, or belongs to another replica now."""
         self._conflicts.succeeded(key)
         self._queue.discard(key)

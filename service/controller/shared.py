@@ -10,14 +10,14 @@ from service.settings import Settings
 
 @dataclass(slots=True)
 class Shared:
-    """Settings, the client of the management cluster, the schedule's clock, and how the process is asked to stop."""
+    """Settings, the client of the management cluster, the schedule's clock, and how the process stops."""
 
     settings: Settings
     client: Client
     clock: Clock
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by the first signal: take no new work, finish what is under way, return."""
-    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the first signal: take no new work, finish running work, return."""
+    abort: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by a second signal, or by Ctrl-C: wait for nothing."""
     cluster_scoped: set[tuple[str, str]] = field(default_factory=set)
     """Group and kind of cluster-scoped provider kinds: the controller finds them, the webhooks refuse them."""

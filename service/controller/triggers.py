@@ -1,4 +1,4 @@
-"""What wakes whom: each method handles one source of events and adds the keys that it concerns to the queue.
+"""Which events wake which objects: each method handles one source and adds the keys that it concerns to the queue.
 
 `service.controller.wiring` subscribes these methods to their sources, all in one table.
 """
@@ -19,7 +19,7 @@ from service.kube.discovery import MISSING_SECONDS
 from service.observe.indexes import calendar_term
 from service.observe.observer import Observer
 from service.observe.prewarm import Prewarmer
-from service.observe.unowned_nodes import UnownedNodes, asks_back
+from service.observe.unowned_nodes import UnownedNodes, requests_reclaim
 from service.observe.watches import Watches
 from service.runtime.cache import Change, EventType
 from service.runtime.key import Key
@@ -31,8 +31,8 @@ SUFFIXES: Final = (names.MACHINE_SUFFIX, names.BOOTSTRAP_SUFFIX, names.INFRASTRU
 SERVED_SECONDS: Final = MISSING_SECONDS + 1.0
 """By then every kind that was just defined can be resolved."""
 
-RIVALS_WOKEN: Final = 16
-"""How many of the objects that want the same host are woken when one of them changes: the best claims first."""
+CANDIDATES_WOKEN: Final = 16
+"""How many of the objects that want the same host are woken when one of them changes, in order of their claims."""
 
 
 @dataclass(slots=True)
@@ -55,38 +55,39 @@ class Triggers:
     def scheduled_machine_changed(self, change: Change) -> None:
         """Wakes the object itself, and those that want the same host."""
         gone = change.type is EventType.DELETED
-        self._wake_rivals(change.key, self.observer.hosts.saw(change.key, None if gone else change.object))
+        hosts = self.observer.hosts.update(change.key, None if gone else change.object)
+        self._wake_candidates(hosts, exclude=change.key)
         if gone:
             self.forget(change.key)
             return
         if change.type is EventType.ADDED:
             self.queue.add(change.key, priority=precedence_of(change.object))
         self.own_writes.observed(change.key, str(change.version))
-        if _kill_switch_pulled(change.object):
+        if _kill_switch_set(change.object):
             self.queue.add(change.key, due=URGENT)
         if not self.owns(change.key):
-            self.prewarmer.see(change.object)
+            self.prewarmer.add_kinds(change.object)
 
     def child_changed(self, change: Change) -> None:
         """Wakes the ScheduledMachine that a bootstrap, infrastructure or Machine object is named after."""
         name = change.key.name
-        for suffix in (*SUFFIXES, ""):  # without one: a Machine that another operator made, see World.rival
+        for suffix in (*SUFFIXES, ""):  # without one: see World.other_operators_machine
             owner = Key(change.key.namespace, name.removesuffix(suffix))
             if name.endswith(suffix) and owner in self.watches.scheduled:
                 self.own_writes.observed(owner, str(change.version))
 
     def cluster_changed(self, change: Change) -> None:
-        """Wakes the objects in a Cluster, and those that want the same hosts: without a Cluster a claim is void."""
+        """Wakes the objects in a Cluster, and those that want the same hosts: a valid claim needs a Cluster."""
         named = self.watches.scheduled.keys_by("cluster", change.key.name)
         keys = [key for key in named if key.namespace == change.key.namespace]
         self._wake(keys)
-        self._wake_rivals(None, self.observer.hosts.reconsider(keys))
+        self._wake_candidates(self.observer.hosts.invalidate(keys))
 
     def calendar_changed(self, namespace: str, calendar: CalendarReference) -> None:
         """Wakes the objects whose schedules name a calendar, and those that want the same hosts."""
         keys = self.calendar_users(namespace, calendar)
         self._wake(keys)
-        self._wake_rivals(None, self.observer.hosts.reconsider(keys))
+        self._wake_candidates(self.observer.hosts.invalidate(keys))
 
     def calendar_users(self, namespace: str, calendar: CalendarReference) -> list[Key]:
         """The objects whose schedules name a calendar."""
@@ -97,10 +98,10 @@ class Triggers:
 
     def drain_rule_changed(self, change: Change) -> None:
         """Wakes the objects of a namespace whose Nodes are being drained."""
-        self._wake(self.observer.drains.draining(change.key.namespace))
+        self._wake(self.observer.workload.drains.draining(change.key.namespace))
 
     def definitions_changed(self) -> None:
-        """Wakes what may have waited for a kind, now and once the API server must serve what was just defined."""
+        """Wakes the objects that may wait for a kind, now and once the API server must serve what was just defined."""
         asyncio.get_running_loop().call_later(SERVED_SECONDS, self._wake_waiting)
         self._wake_waiting()
 
@@ -110,46 +111,49 @@ class Triggers:
 
     def capi_changed(self) -> None:
         """Wakes every object: another contract of Cluster API is in force."""
-        self.observer.hosts.reconsider(self.watches.scheduled)
+        self.observer.hosts.invalidate(self.watches.scheduled)
         self._wake(self.watches.scheduled)
 
     def clock_set_back(self) -> None:
-        """Wakes every object: a window may have closed by it."""
+        """Wakes every object: it may be outside its window now."""
         self._wake(self.watches.scheduled)
 
     # Changes in workload clusters
 
     def node_changed(self, cluster: Key, change: Change) -> None:
-        """Wakes the objects on a Node, ahead of everything else if its agent asks for an emergency reclaim."""
-        users, urgent = self.observer.nodes.users(cluster, change.key.name), asks_back(change)
+        """Wakes the objects on a Node, ahead of everything else if its agent requests an emergency reclaim."""
+        users = self.observer.workload.nodes.users(cluster, change.key.name)
+        urgent = requests_reclaim(change)
         for key in users:
             self.queue.add(key, due=URGENT if urgent else None)
         if urgent and not users:
-            self.unowned_nodes.asked(cluster, change.object, self.watches.machines)
+            self.unowned_nodes.report(cluster, change.object, self.watches.machines)
 
-    # Our own writes, of which watches bring no news
+    # Our own writes, which watches do not report
 
     def scheduled_machine_written(self, key: Key) -> None:
         """Wakes the objects whose claim to a host may have changed by our write or read of another one."""
-        self._wake_rivals(key, self.observer.hosts.saw(key, self.watches.scheduled.get(key)))
+        hosts = self.observer.hosts.update(key, self.watches.scheduled.get(key))
+        self._wake_candidates(hosts, exclude=key)
 
     def node_written(self, cluster: Key, node: str, by: Key) -> None:
         """Wakes the other objects on a Node."""
-        self._wake(self.observer.nodes.users(cluster, node) - {by})
+        self._wake(self.observer.workload.nodes.users(cluster, node) - {by})
 
     def _wake(self, keys: Iterable[Key]) -> None:
         for key in keys:
             self.queue.add(key)
 
-    def _wake_rivals(self, key: Key | None, terms: Iterable[str]) -> None:
-        """Of those who want these hosts besides `key`, the best claims only: a crowd would be refused once more."""
+    def _wake_candidates(self, hosts: Iterable[str], exclude: Key | None = None) -> None:
+        """Wakes the objects with the first claims to these hosts; the others would only be refused again."""
         now = self.clock.now()
-        for term in terms:
-            self._wake(islice(self.observer.hosts.claimants(term, now, but=key), RIVALS_WOKEN))
+        for host in hosts:
+            self._wake(islice(self.observer.hosts.candidates(host, now, exclude), CANDIDATES_WOKEN))
 
 
-def _kill_switch_pulled(raw: Object) -> bool:
+def _kill_switch_set(raw: Object) -> bool:
     """Whether the user has just set the kill switch: it goes before everything else in its namespace."""
-    spec, status = raw.get("spec"), raw.get("status")
+    spec = raw.get("spec")
+    status = raw.get("status")
     seen = status.get("observedGeneration") if isinstance(status, dict) else None
     return isinstance(spec, dict) and spec.get("killSwitch") is True and seen != raw["metadata"].get("generation")

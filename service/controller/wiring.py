@@ -1,4 +1,4 @@
-"""Puts the controller together: watches wake keys, the queue orders them, workers reconcile them.
+"""Puts the controller together: watches add keys to the queue, the queue orders them, workers reconcile them.
 
 `service.app` runs it beside the servers; the process ends if it dies.
 """
@@ -15,7 +15,7 @@ from crds import names
 from crds.calendars import CalendarReference
 from service.act.children import Children
 from service.act.events import EventRecorder
-from service.act.freshness import DOUBT_SECONDS
+from service.act.freshness import CATCH_UP_SECONDS
 from service.act.perform import Performer
 from service.act.writer import WriteListener, Writer
 from service.controller import gauges
@@ -30,10 +30,11 @@ from service.decide.requeue import failed
 from service.kube.discovery import Discovery
 from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Call
+from service.observe.informers import WatchListener
 from service.observe.observer import Observer, Options
 from service.observe.prewarm import Prewarmer
 from service.observe.scopes import Scopes
-from service.observe.watches import Watches, WatchListener
+from service.observe.watches import Watches
 from service.runtime.key import Key
 from service.runtime.own_writes import OwnWrites
 from service.runtime.slots import Slots
@@ -46,14 +47,14 @@ from service.sharding.shard import Shard
 from service.workload.clusters import WorkloadClusters
 from service.workload.connection import ClusterListener
 
-HASTE_SECONDS: Final = 2.0
-"""When the API server answers again, objects that failed meanwhile are due within so long."""
+RETRY_WITHIN_SECONDS: Final = 2.0
+"""When the API server answers again, objects that failed meanwhile are due within this time."""
 
 LAST_EVENTS_SECONDS: Final = 2.0
-"""Events that are not sent yet when the service stops have so long; another replica may have the leases by then."""
+"""How long a stop waits for the last Events to be sent; another replica may hold the leases by then."""
 
 PODS_SETTLE_SECONDS: Final = 0.5
-"""Pods of a Node that is drained leave in bunches: one pass for all that changed within so long."""
+"""Several pods leave a drained Node together: one pass handles all that changed within this time."""
 
 log = structlog.get_logger(__name__)
 
@@ -63,14 +64,14 @@ class StoppedError(Exception):
 
 
 class Controller:
-    """All that turns ScheduledMachines into machines; with a `fence`, only those of shards whose lease it holds."""
+    """Reconciles all ScheduledMachines; with a `fence`, only those of shards whose lease this replica holds."""
 
     def __init__(self, shared: Shared, fence: Fence | None = None) -> None:
         settings, client, clock = shared.settings, shared.client, shared.clock
         self._shared = shared
         self.fence = fence or NoFence()
         discovery = Discovery(client, contract=_forced_contract(settings))
-        self.queue = ShardQueue(clock, self.fence.owns, running_per_namespace=_most_of_one_namespace(settings))
+        self.queue = ShardQueue(clock, self.fence.owns, running_per_namespace=_workers_per_namespace(settings))
         self.watches = Watches(client, discovery, settings.namespaces, shards=self.fence.count)
         self.workloads = WorkloadClusters(client)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
@@ -96,7 +97,7 @@ class Controller:
             forget=self.forget,
         )
         self._capi = CapiFollower(self.watches, self.triggers.capi_changed)
-        self.availability = Availability(self._probe, lambda: self.queue.retry_failed(HASTE_SECONDS))
+        self.availability = Availability(self._probe, lambda: self.queue.retry_failed(RETRY_WITHIN_SECONDS))
         self._slots = Slots(settings.workers, self.queue.add)
         self.reconciler = self._make_reconciler()
         self.requeue = Requeuer(self.queue)
@@ -105,7 +106,7 @@ class Controller:
         self._pool = WorkerPool(self.queue, self._handle, size=settings.workers, on_error=self._failed)
         self._started = False
         self._taken_at: dict[Shard, float] = {}
-        """The version at which a shard became ours: its last holder wrote nothing after that."""
+        """The resource version at which a shard became ours: its last holder wrote nothing after that."""
         self._subscribe()
         gauges.publish(self.queue, self.watches, client, clock)
 
@@ -123,8 +124,8 @@ class Controller:
         listener = WriteListener(
             scheduled_machine=self.triggers.scheduled_machine_written,
             node=self.triggers.node_written,
-            agent_config=self.observer.agents.wrote,
-            eviction_refused=self.observer.drains.refused,
+            agent_config=self.observer.workload.agents.absorb_config,
+            eviction_refused=self.observer.workload.drains.eviction_refused,
         )
         writer = Writer(client, self.watches, self.workloads, self.own_writes, listener)
         performer = Performer(writer, Children(client, writer, self._slots), clock, self._may_be_stale)
@@ -144,7 +145,7 @@ class Controller:
         )
 
     def _subscribe(self) -> None:
-        """The one table of events: where they come from, and what handles them."""
+        """The one table of events: their sources, and what handles them."""
         self.watches.subscribe(
             WatchListener(
                 scheduled=self.triggers.scheduled_machine_changed,
@@ -171,7 +172,7 @@ class Controller:
         self._shared.client.observe_calls(self._called)
 
     def unready(self) -> str | None:
-        """Why no work should come here: the caches are not complete yet, or have not been kept so for long."""
+        """Why this replica is not ready: its caches are not complete, or too old; None if it is ready."""
         if not (self._started and self.watches.is_synced):
             return "the caches are not complete yet"
         return self.watches.not_live
@@ -196,7 +197,7 @@ class Controller:
                 group.create_task(self._capi.run(), name="find Cluster API")
                 group.create_task(self.calendars.run(), name="calendars")
                 group.create_task(self._scopes.run(), name="scopes of kinds")
-                group.create_task(self.watches.sweep_for_ever(), name="unneeded watches")
+                group.create_task(self.watches.providers.run_sweeps(), name="unneeded watches")
                 group.create_task(self.workloads.run(), name="workload clusters")
                 group.create_task(self._prewarmer.run(), name="prewarm caches")
                 group.create_task(self.events.run(), name="events")
@@ -212,7 +213,7 @@ class Controller:
             log.info("controller stopped")
 
     async def _until_stopped(self) -> NoReturn:
-        """Finishes what is under way, then ends the tasks beside it."""
+        """Finishes the passes that are running, then ends the other tasks."""
         await self._shared.stopping.wait()
         self.availability.release()
         await self._pool.stop(self._shared.settings.stop_seconds)
@@ -230,7 +231,7 @@ class Controller:
     async def _reconcile(self, key: Key) -> None:
         requeue = await self.reconciler(key)
         if requeue is None:
-            self.forget(key)  # also what an earlier pass held that was under way when the object went
+            self.forget(key)  # again: a pass that ran when the object was deleted may hold a workload cluster
         else:
             self.requeue(key, requeue)
 
@@ -242,7 +243,7 @@ class Controller:
         self.requeue(key, failed(repr(error), None))
 
     def forget(self, key: Key) -> None:
-        """An object is gone, or another replica's now."""
+        """An object is gone, or belongs to another replica now."""
         self.requeue.forget(key)
         self._slots.finished(key, waits=False)
         self.observer.forget(key)
@@ -250,11 +251,13 @@ class Controller:
     # Shards
 
     def _may_be_stale(self, key: Key) -> bool:
-        """Whether its last holder may have changed an object without our watch having told of it."""
+        """Whether the last holder of the shard may have changed an object, and our watch has not reported that yet."""
         if self.watches.scheduled.error is not None:
             return True
-        heard = self.watches.scheduled.position(key.namespace) >= self._taken_at.get(self.fence.shard(key), math.inf)
-        return not heard and self.fence.held_for(key) < DOUBT_SECONDS
+        caught_up = self.watches.scheduled.position(key.namespace) >= self._taken_at.get(
+            self.fence.shard(key), math.inf
+        )
+        return not caught_up and self.fence.held_for(key) < CATCH_UP_SECONDS
 
     def _acquired(self, shard: Shard) -> None:
         seen = self.leases.store.get(shard) if self.leases else None
@@ -281,7 +284,7 @@ class Controller:
 
     def _called(self, call: Call) -> None:
         gauges.count_call(call)
-        self.availability.note(call)
+        self.availability.record(call)
 
     async def _probe(self) -> None:
         """A small request that the API server cannot answer without its storage."""
@@ -293,8 +296,8 @@ def _forced_contract(settings: Settings) -> str | None:
     return None if settings.capi_contract == "auto" else settings.capi_contract
 
 
-def _most_of_one_namespace(settings: Settings) -> int | None:
-    """How many workers one namespace may take: some are always left for other namespaces, if there are any."""
+def _workers_per_namespace(settings: Settings) -> int | None:
+    """How many workers one namespace may use: some are always left for other namespaces, if there are any."""
     if len(settings.namespaces) == 1:
         return None
     return max(1, settings.workers - max(1, settings.workers // 8))

@@ -22,7 +22,7 @@ from service.decide.world import Node, Problem, Role, Taint, World
 
 def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     """The plan inside a window, for a valid spec."""
-    for obstacle in (_no_capi, _previous, _leaving, _foreign, _rival, wait_until_readable):
+    for obstacle in (_no_capi, _previous, _being_deleted, _foreign, _made_by_another_operator, wait_until_readable):
         plan = obstacle(s)
         if plan is not None:
             return plan
@@ -30,16 +30,16 @@ def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     return plan or or_remediation_pause(s, _ensure(s, spec))
 
 
-def _leaving(s: Situation) -> Plan | None:
-    leaving = [child for child in s.world.children if child.leaving]
-    if not leaving:
+def _being_deleted(s: Situation) -> Plan | None:
+    deleting = [child for child in s.world.children if child.deleting]
+    if not deleting:
         return None
-    listed = ", ".join(f"{child.kind} {child.name}" for child in leaving)
+    listed = ", ".join(f"{child.kind} {child.name}" for child in deleting)
     message = f"Waiting for the deletion of {listed}, which belongs to the previous machine."
     machine = s.world.our_machine
     if machine is None:
         return Plan(Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, shutdown=s.shutdown_started)
-    if not machine.leaving:
+    if not machine.deleting:
         message = f"{listed} is being deleted, though Machine {machine.child.name} is not; waiting until it is gone."
         return Plan(
             Phase.PENDING, Reason.WAITING_FOR_PREVIOUS_MACHINE, message, actions=uncordon(s.world)
@@ -71,11 +71,12 @@ def foreign_objects(world: World) -> Problem | None:
     return Problem(Reason.FOREIGN_OBJECT, message)
 
 
-def _rival(s: Situation) -> Plan | None:
-    if s.world.rival is None:
+def _made_by_another_operator(s: Situation) -> Plan | None:
+    machine = s.world.other_operators_machine
+    if machine is None:
         return None
     message = (
-        f"Machine {s.world.rival} was created for this ScheduledMachine by another operator; a second one would claim "
+        f"Machine {machine} was created for this ScheduledMachine by another operator; a second one would claim "
         "the same host. Let that operator remove it, or delete it."
     )
     return Plan(Phase.ERROR, Reason.FOREIGN_OBJECT, message, problem=True)
@@ -145,7 +146,7 @@ def _ensure(s: Situation, spec: ScheduledMachineSpec) -> Plan:
     taints = taints_for(s.world, spec)
     if taints and s.world.node and _must_write(taints, s.world):
         node = s.world.node
-        note = write_note(s.world.me.uid, taints.owned, node, s.world.neighbours)
+        note = write_note(s.world.me.uid, taints.owned, node, s.world.others_on_node)
         actions = (*actions, ApplyTaints(node.name, node.uid, node.resource_version, taints.taints, note))
     # Last: it changes the Node's resourceVersion, and taints are written only to the version that was read.
     actions = (*actions, *uncordon(s.world))
@@ -215,12 +216,12 @@ def taints_for(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
     if node is None or not node.ready or not node_is_ours(world):
         return None
     wanted = (Taint(taint.key, taint.effect.value, taint.value or "") for taint in spec.node_taints)
-    return plan_taints(wanted, owned_taints(world.status, node, world.neighbours), node)
+    return plan_taints(wanted, owned_taints(world.status, node, world.others_on_node), node)
 
 
 def _must_write(taints: TaintPlan, world: World) -> bool:
     assert world.node is not None, "checked by the caller"  # noqa: S101 - narrows the type
-    return taints.changed or set(noted_taints(world.node, world.neighbours)) != set(taints.owned)
+    return taints.changed or set(noted_taints(world.node, world.others_on_node)) != set(taints.owned)
 
 
 def next_boundary(s: Situation) -> datetime | None:

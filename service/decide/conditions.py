@@ -229,7 +229,7 @@ def _paused(a: ReportInput) -> ConditionDraft | None:
 
 def _up_to_date(a: ReportInput) -> ConditionDraft | None:
     machine, spec = a.s.world.our_machine, a.s.intent.spec
-    if machine is None or machine.leaving or spec is None:
+    if machine is None or machine.deleting or spec is None:
         return None
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
         edited = "bootstrapSpec, infrastructureSpec, or machineTemplate's version or failureDomain"
@@ -290,7 +290,7 @@ def _drained(a: ReportInput) -> ConditionDraft | None:
 def _reclaim_agent_ready(a: ReportInput) -> ConditionDraft | None:
     world, spec = a.s.world, a.s.intent.spec
     machine, agent = world.our_machine, world.reclaim_agent
-    if spec is None or not spec.kill_if_commands or machine is None or machine.leaving:
+    if spec is None or not spec.kill_if_commands or machine is None or machine.deleting:
         return None
     if agent is None:
         message = "The controller cannot see the Node, so it cannot tell whether the agent runs there."

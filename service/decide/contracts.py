@@ -13,8 +13,7 @@ from service.decide.reasons import Reason, read_reason
 from service.decide.world import Child, Contract, Machine, Problem
 
 Json = Mapping[str, Any]
-FOREVER: Final = 0
-"""What both contracts call "no limit"; we never write it."""
+
 NODE_DELETION_SECONDS: Final = 10
 """How long CAPI tries to delete the Node of a cluster that does not answer: its own default, where its webhooks run."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
@@ -90,7 +89,7 @@ def read_machine(contract: Contract, child: Child, raw: Json) -> Machine:
         unmarked_status=None if marked else _unmarked(contract, status),
         drain_seconds=drain,
         detach_seconds=detach,
-        waiting_for=(_held_up_by(contract, status) if child.leaving else None) or _waiting_for(contract, status),
+        waiting_for=(_held_up_by(contract, status) if child.deleting else None) or _waiting_for(contract, status),
     )
 
 

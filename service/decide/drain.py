@@ -95,8 +95,8 @@ def _stays(pod: Pod, lost_at: datetime | None) -> bool:
 
 def _stalled(pods: list[Pod], problem: str) -> Drain:
     return Drain(
-        going=tuple(pod for pod in pods if pod.leaving),
-        later=tuple(pod for pod in pods if not pod.leaving),
+        going=tuple(pod for pod in pods if pod.deleting),
+        later=tuple(pod for pod in pods if not pod.deleting),
         problem=problem,
     )
 
@@ -106,13 +106,13 @@ def _in_turn(treated: list[tuple[Pod, Treatment]], completed: tuple[Pod, ...]) -
     turn = min((treatment.order for _, treatment in treated), default=0)
     awaited = tuple(pod for pod, treatment in treated if treatment == AWAITED)
     evicted = [(pod, order) for pod, (behavior, order) in treated if behavior is Behavior.DRAIN]
-    now = [pod for pod, order in evicted if order == turn and not pod.leaving]
+    now = [pod for pod, order in evicted if order == turn and not pod.deleting]
     return Drain(
         to_evict=tuple(pod for pod in now if not _refused(pod)),
-        going=tuple(pod for pod, _ in evicted if pod.leaving),
+        going=tuple(pod for pod, _ in evicted if pod.deleting),
         refused=tuple(pod for pod in now if _refused(pod)),
         awaited=awaited,
-        later=tuple(pod for pod, order in evicted if order > turn and not pod.leaving),
+        later=tuple(pod for pod, order in evicted if order > turn and not pod.deleting),
         completed=completed,
     )
 

@@ -112,7 +112,7 @@ def _phase(before: ScheduledMachineStatus, after: ScheduledMachineStatus, plan: 
         yield Event(Reason.SCHEDULE_DISABLED, _disabled(after))
     if after.phase is Phase.TERMINATED:
         yield Event(Reason.KILL_SWITCH, "The kill switch is on; removing the machine at once.")
-    if before.phase in _SUSPENDED and after.phase not in _SUSPENDED and not plan.final:
+    if before.phase in _SUSPENDED and after.phase not in _SUSPENDED and not plan.deleting:
         yield Event(Reason.SCHEDULE_RESUMED, "The machine follows its schedule again.")
 
 

@@ -41,7 +41,7 @@ def _with_requeue(plan: Plan, s: Situation) -> Plan:
         # Only the list of pods failed, whatever the rule. If the whole cluster is down, its watch wakes the object.
         plan = replace(plan, requeue_after=s.world.pods_requeue_after or RETRY_PAUSE)
     if s.world.me.deleting_since:
-        return replace(plan, final=True)
+        return replace(plan, deleting=True)
     return replace(plan, requeue_at=earliest(plan.requeue_at, next_boundary(s)))
 
 
@@ -134,7 +134,7 @@ def disabled(s: Situation) -> Plan | None:
     cause = disabling_reclaim(s.world)
     message = reclaim_message(cause, s.world.me) if cause else _disabled_message(s.world)
     machine = s.world.our_machine
-    finishing = s.world.children and (machine.leaving if machine else s.shutdown_started is not None)
+    finishing = s.world.children and (machine.deleting if machine else s.shutdown_started is not None)
     if finishing:
         removal = remove(s, at_once=False, why="finishing a deletion that was in progress")
         plan = plan_from(Phase.DISABLED, removal)
@@ -144,7 +144,7 @@ def disabled(s: Situation) -> Plan | None:
 
 def _disabled_message(world: World) -> str:
     machine = world.our_machine
-    if machine is None or machine.leaving:
+    if machine is None or machine.deleting:
         return "The schedule is disabled. Set spec.schedule.enabled to true to resume."
     return (
         f"The schedule is disabled, and Machine {machine.child.name} keeps running. Set spec.schedule.enabled to true "
@@ -202,7 +202,7 @@ def _undecidable(s: Situation, why: Undecidable) -> Plan:
 def _invalid(s: Situation, message: str) -> Plan:
     """Create nothing; uncordon a machine that stays, but not one that is being deleted."""
     machine = s.world.our_machine
-    stays = machine is not None and not machine.leaving
+    stays = machine is not None and not machine.deleting
     return Plan(
         phase=Phase.ERROR,
         reason=Reason.INVALID_SPEC,

@@ -147,7 +147,7 @@ def repairs(spec: ScheduledMachineSpec, world: World) -> tuple[Patch, ...]:
 
 def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
     machine, contract = world.our_machine, world.contract
-    if machine is None or contract is None or machine.leaving or world.cluster is None:
+    if machine is None or contract is None or machine.deleting or world.cluster is None:
         return None
     child, wanted = machine.child, template.on_machine(spec, machine.child.annotations)
     labels = _missing({**wanted.labels, **owned_labels(spec, world.me)}, child.labels)
@@ -164,7 +164,7 @@ def _repair_machine(spec: ScheduledMachineSpec, world: World) -> Patch | None:
 
 def _unmark(machine: Machine | None) -> Patch | None:
     """Remove the mark of a health check that succeeds again; else it would count for the next failure."""
-    if machine is None or machine.leaving or machine.unmarked_status is None:
+    if machine is None or machine.deleting or machine.unmarked_status is None:
         return None
     child = machine.child
     return Patch(
@@ -192,7 +192,7 @@ def _machine_owners(machine: Machine, world: World, contract: Contract) -> list[
 
 
 def _repair_metadata(child: Child | None, spec: ScheduledMachineSpec, me: Identity) -> Patch | None:
-    if child is None or not child.ours or child.leaving:
+    if child is None or not child.ours or child.deleting:
         return None
     body = _metadata(_missing(owned_labels(spec, me), child.labels), {})
     # With a controller reference of ours CAPI could never become the controller.

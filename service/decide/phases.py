@@ -10,7 +10,7 @@ def machine_phase(world: World) -> MachinePhase | None:
     machine = world.our_machine
     if machine is None:
         return None
-    if machine.leaving:
+    if machine.deleting:
         return MachinePhase.DELETING
     if machine_failure(world):
         return MachinePhase.FAILED
@@ -22,7 +22,7 @@ def machine_phase(world: World) -> MachinePhase | None:
 def machine_failure(world: World) -> Problem | None:
     """The reason why our Machine is lost, if it is."""
     machine = world.our_machine
-    if machine is None or machine.leaving:
+    if machine is None or machine.deleting:
         return None
     if machine.provider_id and world.infrastructure is None and Role.INFRASTRUCTURE not in world.unreadable:
         lost = f"The infrastructure object of {machine.child.name} was deleted although the host is provisioned."

@@ -222,7 +222,7 @@ class Plan:
     taints: TaintPlan | None = None
     agent_requeue_after: timedelta | None = None
     """In real time: the agent on the Node is not ready, and no watch reports when it is."""
-    final: bool = False
+    deleting: bool = False
     """Whether the ScheduledMachine itself is being deleted."""
     reclaimed: bool = False
     """Whether an emergency reclaim is over."""

@@ -164,7 +164,7 @@ def _is_over(s: Situation) -> bool:
 
 def _force_drain(world: World) -> tuple[Action, ...]:
     machine = world.our_machine
-    if machine is None or machine.leaving or not machine.node_name or not machine.provider_id:
+    if machine is None or machine.deleting or not machine.node_name or not machine.provider_id:
         return ()
     if world.workload is not None and not world.workload.reachable and world.node is None:
         return ()

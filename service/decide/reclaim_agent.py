@@ -15,7 +15,7 @@ def agent_actions(intent: Intent, world: World) -> tuple[Action, ...]:
     node, machine = world.node, world.our_machine
     if node is None or machine is None or not node_is_ours(world) or world.status.reclaim is not None:
         return ()
-    if machine.leaving:
+    if machine.deleting:
         return remove_agent(node)
     if intent.spec is None:
         return ()
@@ -26,7 +26,7 @@ def agent_actions(intent: Intent, world: World) -> tuple[Action, ...]:
 def wanted_commands(intent: Intent, world: World) -> tuple[str, ...]:
     """The commands that the agent on our Node should watch for; none if it should not run."""
     machine = world.our_machine
-    if intent.spec is None or machine is None or machine.leaving or not node_is_ours(world):
+    if intent.spec is None or machine is None or machine.deleting or not node_is_ours(world):
         return ()
     return intent.spec.kill_if_commands
 

@@ -59,7 +59,7 @@ def remove(s: Situation, *, at_once: bool, why: str) -> Removal:
     machine = s.world.our_machine
     if machine is None:
         return _clear_up(s, why)
-    if machine.leaving:
+    if machine.deleting:
         return _recorded(s, _wait_for_capi(s, machine, at_once=at_once))
     step = _delete_machine(s, machine, at_once=True, why=why) if at_once else _drain_first(s, machine, why)
     return _recorded(s, step)
@@ -89,7 +89,7 @@ def _clear_up(s: Situation, why: str) -> Removal:
         return Removal(Reason.CAPI_NOT_INSTALLED, message, shutdown=s.shutdown_started)
     left = s.world.children
     deletes = tuple(
-        Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.leaving
+        Delete(role=child.role, name=child.name, uid=child.uid, why=why) for child in left if not child.deleting
     )
     waiting = _waiting(s.world)
     return Removal(
@@ -210,7 +210,7 @@ def uncordon(world: World) -> tuple[Action, ...]:
     node = world.node
     if node is None or not node_is_ours(world) or names.ANNOTATION_CORDONED not in node.annotations:
         return ()
-    if node.annotations[names.ANNOTATION_CORDONED] in world.neighbours:
+    if node.annotations[names.ANNOTATION_CORDONED] in world.others_on_node:
         return ()
     return (Uncordon(node=node.name, uid=node.uid),)
 

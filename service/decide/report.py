@@ -250,7 +250,7 @@ def _applied(world: World, plan: Plan, outcome: Outcome) -> tuple[AppliedTaint, 
         return _as_status(plan.taints.owned)
     if world.node is None or not node_is_ours(world):
         return world.status.applied_node_taints
-    return _as_status(owned_taints(world.status, world.node, world.neighbours))
+    return _as_status(owned_taints(world.status, world.node, world.others_on_node))
 
 
 def _as_status(taints: Iterable[Taint]) -> tuple[AppliedTaint, ...]:

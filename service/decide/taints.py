@@ -59,9 +59,9 @@ def _taken(there: Taint | None, ours: Taint | None, wanted: Taint) -> bool:
     return ours is None or there.value not in (ours.value, wanted.value)
 
 
-def owned_taints(status: ScheduledMachineStatus, node: Node, neighbours: Container[str] = ()) -> tuple[Taint, ...]:
+def owned_taints(status: ScheduledMachineStatus, node: Node, others: Container[str] = ()) -> tuple[Taint, ...]:
     """The taints that we applied to this Node: those in the status, and those in its annotation after a crash."""
-    noted = noted_taints(node, neighbours)
+    noted = noted_taints(node, others)
     known = status.node_ref.uid if status.node_ref else None
     # Under a new uid the Node registered again: what the status lists was on the one before.
     applied = status.applied_node_taints if known in (None, node.uid) else ()
@@ -70,12 +70,12 @@ def owned_taints(status: ScheduledMachineStatus, node: Node, neighbours: Contain
     return tuple(merged.values())
 
 
-def noted_taints(node: Node, neighbours: Container[str] = ()) -> tuple[Taint, ...]:
-    """The taints that the Node's annotation lists, without those of neighbours, by their uids.
+def noted_taints(node: Node, others: Container[str] = ()) -> tuple[Taint, ...]:
+    """The taints that the Node's annotation lists, without those of the other ScheduledMachines with these uids.
 
     Those of an owner that is gone are ours: it may have been this object before it was restored.
     """
-    listed = (taints for owner, taints in _note(node).items() if owner not in neighbours)
+    listed = (taints for owner, taints in _note(node).items() if owner not in others)
     return tuple({taint.identity: taint for taints in listed for taint in taints}.values())
 
 
@@ -104,9 +104,9 @@ def _noted(entry: Any) -> Taint | None:
     return Taint(taint.key, taint.effect.value, taint.value or "")
 
 
-def write_note(owner: str, taints: Iterable[Taint], node: Node, neighbours: Container[str] = ()) -> str:
-    """The annotation's text, stable for equal sets; what it lists for neighbours stays."""
-    theirs = {uid: listed for uid, listed in _note(node).items() if uid in neighbours}
+def write_note(owner: str, taints: Iterable[Taint], node: Node, others: Container[str] = ()) -> str:
+    """The annotation's text, stable for equal sets; what it lists for the `others` stays."""
+    theirs = {uid: listed for uid, listed in _note(node).items() if uid in others}
     noted = {uid: [to_json(taint) for taint in sorted(listed)] for uid, listed in {**theirs, owner: taints}.items()}
     return json.dumps(noted, separators=(",", ":"), sort_keys=True)
 

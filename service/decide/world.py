@@ -1,7 +1,7 @@
 """What was observed, frozen: with the user's intent and the time the only input of `decide`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -47,7 +47,7 @@ class Child:
     name: str
     uid: str
     ours: bool
-    leaving: bool
+    deleting: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     owners: tuple[Owner, ...]
@@ -107,9 +107,9 @@ class Machine:
     """Its status without the mark of a health check that succeeds again; None if it has no such mark."""
 
     @property
-    def leaving(self) -> bool:
+    def deleting(self) -> bool:
         """Whether it has a deletionTimestamp."""
-        return self.child.leaving
+        return self.child.deleting
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Pod:
     controller_kind: str | None
     mirror: bool
     finished: bool
-    leaving: bool
+    deleting: bool
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     controller_name: str | None = None
     deleted_at: datetime | None = None
@@ -226,7 +226,7 @@ class World:
     workload: Reachability | None = None
     node: Node | None = None
     pods: tuple[Pod, ...] | None = None
-    neighbours: frozenset[str] = frozenset()
+    others_on_node: frozenset[str] = frozenset()
     """Uids of other ScheduledMachines whose Machines have the same providerID, and so the same Node."""
     host: str | None = None
     """Identifies the host of our Machine, or of the one that would be created now."""
@@ -237,7 +237,7 @@ class World:
     spec_changes: tuple[SpecChange, ...] | None = ()
     """What others changed in our provider objects; None if that is not known at present."""
     reclaim_agent: ReclaimAgent | None = None
-    rival: str | None = None
+    other_operators_machine: str | None = None
     """A Machine that we own under a name that we do not use: another operator created it for the same host."""
     enabled_by: str | None = None
     """The field manager that enabled the schedule last; read only after a reclaim has disabled it."""
@@ -281,7 +281,3 @@ class World:
     def all_gone(self) -> bool:
         """Whether nothing of ours is left, for certain."""
         return not self.children and not self.unreadable and not self.machine_unknown
-
-    def having(self, **seen: Any) -> "World":
-        """The same world with something seen since."""
-        return replace(self, **seen)

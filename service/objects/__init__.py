@@ -1,1 +1,1 @@
-"""Typed views of raw API objects, where JSON ends: what observation reads and what answers to writes are read with."""
+"""Typed views of raw API objects; observation reads with them, and `act` reads the answers to its writes."""

@@ -1,4 +1,4 @@
-"""Asks the API server for one object, where a cache may be behind or has nothing to say."""
+"""Reads one object from the API server, where a cache may be behind or does not hold it."""
 
 from typing import Any
 

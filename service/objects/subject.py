@@ -1,4 +1,4 @@
-"""The ScheduledMachine in hand during one pass: as it was read, and as our own writes leave it."""
+"""The ScheduledMachine of one pass: as it was read, and as our own writes change it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ class Subject:
     @classmethod
     def read(cls, key: Key, raw: Raw, intent: Intent, clock: Clock) -> "Subject":
         """From an object as stored."""
-        me = me_of(raw, clock)
+        me = identity_of(raw, clock)
         return cls(key=key, raw=raw, intent=intent, me=me, status=ScheduledMachineStatus.read(raw.get("status")))
 
     @property
@@ -44,17 +44,17 @@ class Subject:
         return version
 
     def with_status(self, changes: Raw) -> Raw:
-        """The object as it is to be stored with these fields of its status; None takes one away."""
+        """The object to store, with these fields of its status; None removes a field."""
         fields = {**(self.raw.get("status") or {}), **changes}
         status = {name: value for name, value in fields.items() if value is not None}
         return {**SCHEDULED_MACHINES.envelope(), **self.raw, "status": status}
 
     @property
     def finalizers(self) -> list[str]:
-        """All finalizers, ours and others'."""
+        """All finalizers, ours and those of others."""
         return list(self.raw["metadata"].get("finalizers") or ())
 
 
-def me_of(raw: Raw, clock: Clock) -> Identity:
+def identity_of(raw: Raw, clock: Clock) -> Identity:
     """The ScheduledMachine's own metadata, from an object as stored."""
     return views.identity(Metadata.read(raw["metadata"]), clock)

@@ -1,6 +1,7 @@
-"""From raw API objects to the typed, frozen things that decisions look at; the border where JSON ends."""
+"""Reads raw API objects into the typed, frozen values that decisions use."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ _YEARS: Final = range(2000, 2200)
 
 
 def identity(metadata: Metadata, clock: Clock) -> Identity:
-    """The ScheduledMachine itself, with the time of its deletion as the domain's clock showed it."""
+    """The ScheduledMachine itself, with the time of its deletion on the schedule's clock."""
     deleted = metadata.deletion_timestamp
     return Identity(
         namespace=metadata.namespace,
@@ -35,7 +36,7 @@ def identity(metadata: Metadata, clock: Clock) -> Identity:
 
 
 def child(role: Role, kind: tuple[str, str], raw: Raw, me: Identity, status: ScheduledMachineStatus) -> Child:
-    """One of the three objects, of `kind` (apiVersion, kind); ours if we own it or once wrote down its uid."""
+    """One of the three objects, of `kind` (apiVersion, kind); ours if we own it or our status records its uid."""
     metadata = raw["metadata"]
     owners = tuple(
         Owner(uid=owner.get("uid", ""), controller=bool(owner.get("controller")), raw=owner)
@@ -50,7 +51,7 @@ def child(role: Role, kind: tuple[str, str], raw: Raw, me: Identity, status: Sch
         name=metadata["name"],
         uid=uid,
         ours=uid == recorded_uid(role, status) or any(owner.uid == me.uid for owner in owners),
-        leaving="deletionTimestamp" in metadata,
+        deleting="deletionTimestamp" in metadata,
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
         owners=owners,
@@ -64,10 +65,11 @@ def with_child(world: World, role: Role, resource: Resource, raw: Raw) -> World:
     """The world with one of the three objects as it is now."""
     found = child(role, (resource.api_version, resource.kind), raw, world.me, world.status)
     if role is not Role.MACHINE:
-        return world.having(**{role.value: found})
+        fields: dict[str, Any] = {role.value: found}
+        return replace(world, **fields)
     if world.contract is None:
         return world
-    return world.having(machine=contracts.read_machine(world.contract, found, raw))
+    return replace(world, machine=contracts.read_machine(world.contract, found, raw))
 
 
 def recorded_uid(role: Role, status: ScheduledMachineStatus) -> str | None:
@@ -82,7 +84,7 @@ def recorded_uid(role: Role, status: ScheduledMachineStatus) -> str | None:
 
 
 def cluster(raw: Raw) -> Cluster:
-    """The CAPI Cluster, the same in both contracts."""
+    """The CAPI Cluster; both contracts have the same fields."""
     metadata = raw["metadata"]
     annotated = names.ANNOTATION_PAUSED in (metadata.get("annotations") or {})
     return Cluster(
@@ -96,7 +98,9 @@ def cluster(raw: Raw) -> Cluster:
 
 def node(raw: Raw) -> Node:
     """A Node of the workload cluster."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    metadata = raw["metadata"]
+    spec = raw.get("spec") or {}
+    status = raw.get("status") or {}
     ready = next((c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), None)
     return Node(
         name=metadata["name"],
@@ -122,35 +126,40 @@ def _taint(raw: Raw) -> Taint:
 
 
 def pods(listed: Iterable[Raw]) -> tuple[Pod, ...]:
-    """The pods that a workload cluster listed; `Unavailable` if what it sent are no pods."""
+    """The pods that a workload cluster listed; `Unavailable` if what it sent are not pods."""
     with well_formed("a pod"):
         return tuple(pod(raw) for raw in listed)
 
 
 def pod(raw: Raw) -> Pod:
-    """A pod, as far as draining cares."""
-    metadata, status = raw["metadata"], raw.get("status") or {}
-    controller = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), None)
-    namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
+    """A pod, as far as the drain needs it."""
+    metadata = raw["metadata"]
+    status = raw.get("status") or {}
+    controller: Raw = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), {})
+    namespace = metadata["namespace"]
+    name = metadata["name"]
+    uid = metadata["uid"]
     if not (namespace.strip(".") and name.strip(".") and isinstance(uid, str)) or len(name) > NAME_MAX:
         raise TypeError("a pod has a namespace, a name and a uid")
     return Pod(
         namespace=namespace,
         name=name,
         uid=uid,
-        controller_kind=controller.get("kind") if controller else None,
-        controller_name=controller.get("name") if controller else None,
+        controller_kind=controller.get("kind"),
+        controller_name=controller.get("name"),
         mirror=MIRROR in (metadata.get("annotations") or {}),
         finished=status.get("phase") in FINISHED,
-        leaving="deletionTimestamp" in metadata,
+        deleting="deletionTimestamp" in metadata,
         deleted_at=_instant(metadata["deletionTimestamp"]) if "deletionTimestamp" in metadata else None,
         labels=_texts(metadata.get("labels") or {}),
     )
 
 
 def slim_pod(raw: dict[str, Any]) -> dict[str, Any]:
-    """What a drain looks at: a change of anything else wakes no machine."""
-    metadata, spec, phase = raw["metadata"], raw.get("spec") or {}, (raw.get("status") or {}).get("phase")
+    """The fields of a pod that a drain reads: a change of another one wakes no machine."""
+    metadata = raw["metadata"]
+    spec = raw.get("spec") or {}
+    phase = (raw.get("status") or {}).get("phase")
     kept = ("name", "namespace", "uid", "resourceVersion", "labels", "deletionTimestamp")
     mirror = {MIRROR: ""} if MIRROR in (metadata.get("annotations") or {}) else {}
     owners = [
@@ -169,7 +178,7 @@ def slim_pod(raw: dict[str, Any]) -> dict[str, Any]:
 def _instant(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.year not in _YEARS:
-        raise ValueError("no time of our days")
+        raise ValueError("not a plausible time")
     return at.astimezone(UTC)
 
 

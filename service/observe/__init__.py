@@ -1,1 +1,1 @@
-"""From caches to a frozen World, and from events to keys."""
+"""Reads caches, and where needed API servers, and freezes what concerns one ScheduledMachine into a World."""

@@ -1,7 +1,7 @@
-"""Sees whether the reclaim agent can do its work on a Node: is it installed, is it there, what is it told.
+"""Observes whether the reclaim agent works on a Node: whether it is installed, runs, and which commands it looks for.
 
-What there is of it in a workload cluster is watched as soon as one machine there wants an agent: so a look costs no
-request, and whoever changes something of it wakes those whom it concerns.
+Its objects in a workload cluster are watched as soon as one machine there wants an agent: so an observation costs no
+request, and a change of one of them wakes the ScheduledMachines that it concerns.
 """
 
 import json
@@ -24,20 +24,20 @@ from service.runtime.key import Key
 from service.workload.connection import NODE_BYTES, PAGE, WorkloadCluster
 
 SYNC_SECONDS: Final = 5.0
-LOOK_AGAIN: Final = timedelta(minutes=1)
-"""While the cluster does not let us see the agent; nothing wakes us when it does."""
+REQUEUE_AFTER: Final = timedelta(minutes=1)
+"""While the agent's objects cannot be read; no watch reports when they can."""
 _PLACE: Final = f"{names.RECLAIM_NAMESPACE}/{names.RECLAIM_DAEMON_SET}"
 _DAEMON_SET: Final = Key(names.RECLAIM_NAMESPACE, names.RECLAIM_DAEMON_SET)
 _INSTALL: Final = "Install the agent's manifests in the workload cluster."
 
 Raw = dict[str, Any]
 Listener = Callable[[Key, str | None], None]
-"""Told the cluster, and the Node whose agent changed; None if it may be any."""
+"""Called with the cluster, and the Node whose agent changed; None if it may be any."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """All that is watched of the agent in one workload cluster."""
+    """The informers of the agent's objects in one workload cluster."""
 
     daemon_sets: Informer
     pods: Informer
@@ -47,17 +47,17 @@ class _Watched:
         for informer in (self.daemon_sets, self.pods, self.configs):
             if not informer.is_synced:
                 if informer.error is not None:
-                    raise informer.error  # known to fail: nobody need wait for it
+                    raise informer.error  # a watch that is known to fail is not waited for
                 await informer.synced(within=SYNC_SECONDS)
 
 
 class AgentObserver:
-    """Looks at agents; `changed` is told whenever a look would show something else."""
+    """Observes agents; `changed` is called whenever an observation would differ."""
 
     def __init__(self, changed: Listener) -> None:
         self._changed = changed
 
-    async def look(self, workload: WorkloadCluster, node: Node) -> ReclaimAgent:
+    async def observe(self, workload: WorkloadCluster, node: Node) -> ReclaimAgent:
         """The agent on a Node."""
         try:
             watched = self._watched(workload)
@@ -65,16 +65,18 @@ class AgentObserver:
             missing = None if _DAEMON_SET in watched.daemon_sets else await _missing(workload.client())
         except KubeError as error:
             return ReclaimAgent(
-                problem=Problem(Reason.AGENT_NOT_SEEN, error.message), installed=False, requeue_after=LOOK_AGAIN
+                problem=Problem(Reason.AGENT_NOT_SEEN, error.message), installed=False, requeue_after=REQUEUE_AFTER
             )
         if missing is not None and missing.reason == Reason.AGENT_NAMESPACE_MISSING:
             return ReclaimAgent(problem=missing, installed=False)
-        told = _told(watched.configs.get(Key(names.RECLAIM_NAMESPACE, config_name(node.name))))
-        runs = missing is None and is_labelled(node) and _runs(watched.pods, node)
-        return ReclaimAgent(told, problem=None if runs else missing or _starting(node))
+        commands = _commands(watched.configs.get(Key(names.RECLAIM_NAMESPACE, config_name(node.name))))
+        if missing is not None:
+            return ReclaimAgent(commands, problem=missing)
+        runs = is_labelled(node) and _runs(watched.pods, node)
+        return ReclaimAgent(commands, problem=None if runs else _not_ready(node))
 
-    def wrote(self, workload: WorkloadCluster, config: Raw) -> None:
-        """Takes in the answer to a write of ours to an agent's ConfigMap."""
+    def absorb_config(self, workload: WorkloadCluster, config: Raw) -> None:
+        """Takes in the answer to our own write to an agent's ConfigMap."""
         self._watched(workload).configs.absorb(config)
 
     def _watched(self, workload: WorkloadCluster) -> _Watched:
@@ -87,7 +89,8 @@ class AgentObserver:
 
             return workload.watch(f"agent {resource.plural}", make)
 
-        pods, ours = (f"{names.LABEL_NAME}={names.RECLAIM_DAEMON_SET}", f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}")
+        pods = f"{names.LABEL_NAME}={names.RECLAIM_DAEMON_SET}"
+        ours = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
         return _Watched(
             watch(DAEMON_SETS, self._daemon_set_changed, metadata_only=True),
             watch(PODS, self._pod_changed, labels=pods, slim=_slim_pod, indexes={"ready on": _ready_on}),
@@ -108,7 +111,7 @@ class AgentObserver:
 
 
 async def _missing(client: Client) -> Problem | None:
-    """What is not installed, there being no DaemonSet."""
+    """What is not installed, where the cache has no DaemonSet."""
     try:
         await client.get(NAMESPACES, names.RECLAIM_NAMESPACE)
     except NotFound:
@@ -134,15 +137,15 @@ def _runs(pods: Informer, node: Node) -> bool:
     return pods.count_by("ready on", node.name) > 0
 
 
-def _told(config: Raw | None) -> tuple[str, ...] | None:
+def _commands(config: Raw | None) -> tuple[str, ...] | None:
     if config is None:
         return None
     try:
         listed = json.loads((config.get("data") or {}).get(names.RECLAIM_CONFIG_KEY, ""))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        return None  # mangled by somebody: written anew
+        return None  # edited by someone else: the controller writes it again
     return tuple(listed) if isinstance(listed, list) else None
 
 
-def _starting(node: Node) -> Problem:
+def _not_ready(node: Node) -> Problem:
     return Problem(Reason.AGENT_NOT_READY, f"No pod of DaemonSet {_PLACE} is ready on Node {node.name} yet.")

@@ -1,8 +1,8 @@
-"""Sees what a drain depends on: the pods of a Node, the rules for them, and what they belong to.
+"""Observes what a drain depends on: the pods of a Node, the rules for them, and the objects that they belong to.
 
-All of it is watched while a Node is drained, so that a pod that goes wakes its machine and a look costs no request.
-The first few Nodes of a workload cluster have a watch each, as a kubelet has; for a crowd one watch of all pods takes
-fewer connections. What cannot be watched is listed, ever less often.
+All of it is watched while a Node is drained, so that a pod that leaves wakes its machine and an observation costs no
+request. The first few Nodes of a workload cluster have a watch each, as a kubelet has; for many Nodes, one watch of all
+pods takes fewer connections. Pods that cannot be watched are listed, less and less often.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,13 +13,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from service.clock import Clock
-from service.decide.drainrules import DrainRules, read_rules
+from service.decide.drainrules import DrainRules
 from service.decide.removal import RETRY_PAUSE
 from service.decide.world import Node, Pod, World
 from service.kube.client import Client
 from service.kube.errors import KubeError, Unavailable
 from service.kube.resource import DAEMON_SETS, NAMESPACES, POD_DISRUPTION_BUDGETS, PODS, Resource
 from service.objects import views
+from service.observe.drain_rules import rules_for
 from service.observe.refusals import Refusals, slim_budget
 from service.observe.shared_watches import SharedWatches
 from service.runtime.backoff import Backoff, Failures
@@ -31,24 +32,24 @@ from service.workload.pods import pods_on
 
 SYNC_SECONDS: Final = 5.0
 OWN_WATCHES: Final = 16
-"""Nodes of one workload cluster that have a watch of their own while they are drained."""
+"""How many Nodes of one workload cluster have a watch of their own while they are drained."""
 WATCHED_BYTES: Final = 8 * 1024 * 1024
-"""Some twenty thousand pods; where a cluster has more, the Nodes of a crowd are listed."""
-LISTING: Final = Backoff(base=5.0, cap=60.0, jitter=0.2)
-PATIENCE: Final = Backoff(base=5.0, cap=300.0, jitter=0.5)
+"""Some twenty thousand pods; where a cluster has more, the pods of further Nodes are listed."""
+LIST_BACKOFF: Final = Backoff(base=5.0, cap=60.0, jitter=0.2)
+WATCH_BACKOFF: Final = Backoff(base=5.0, cap=300.0, jitter=0.5)
 _ALL: Final = "drain pods"
 
 Listener = Callable[[Key, Change], None]
-"""Told the cluster and the change."""
+"""Called with the cluster and the change."""
 
 
-class _Seen(NamedTuple):
+class _Pods(NamedTuple):
     pods: tuple[Pod, ...]
     requeue_after: timedelta | None = None
 
 
 class DrainObserver:
-    """Looks at drains; `changed` is told whose drain may go on."""
+    """Observes drains; `changed` is called with a ScheduledMachine whose drain may continue."""
 
     def __init__(
         self, clock: Clock, changed: Callable[[Key], None], users: Callable[[Key, str], Iterable[Key]]
@@ -57,29 +58,30 @@ class DrainObserver:
         self._clock = clock
         self._changed = changed
         self._users = users
-        """Who runs on a Node of a cluster."""
+        """The ScheduledMachines on a Node of a cluster."""
         self._shared = SharedWatches()
-        self._listings = Failures(LISTING)
+        self._listings = Failures(LIST_BACKOFF)
         self._draining: set[Key] = set()
 
-    async def look(self, key: Key, world: World, workload: WorkloadCluster, rules: Informer | None) -> World:
-        """The world with the pods of the Node, and what is to become of them."""
+    async def observe(self, key: Key, world: World, workload: WorkloadCluster, rules: Informer | None) -> World:
+        """The world with the pods of the Node, and the rules for them."""
         node = world.node
         if node is None:
             return world
         self._draining.add(key)
-        found = _rules(key, world, rules)
-        seen = await self._pods(key, workload, node)
-        pods = await self._described(key, workload, seen.pods, found)
-        pause = RETRY_PAUSE if rules is not None and not rules.is_synced else seen.requeue_after
-        return replace(world, pods=self.refusals.marked(key, pods), drain_rules=found, pods_requeue_after=pause)
+        drain_rules = rules_for(key, world, rules)
+        found = await self._pods(key, workload, node)
+        pods = await self._described(key, workload, found.pods, drain_rules)
+        pods = self.refusals.with_refusals(key, pods)
+        pause = RETRY_PAUSE if rules is not None and not rules.is_synced else found.requeue_after
+        return replace(world, pods=pods, drain_rules=drain_rules, pods_requeue_after=pause)
 
-    def listing_pause(self, key: Key) -> timedelta:
-        """In how much real time to ask for pods again that are not watched: longer each time."""
+    def list_backoff(self, key: Key) -> timedelta:
+        """In how much real time to list pods again that are not watched: longer each time."""
         return timedelta(seconds=self._listings.failed(key))
 
-    def over(self, key: Key) -> None:
-        """Nothing of this machine is drained any more, or not by this replica."""
+    def forget(self, key: Key) -> None:
+        """The Node of this machine is not drained any more, or not by this replica."""
         if key in self._draining:
             self._draining.discard(key)
             self._shared.release(key)
@@ -90,34 +92,34 @@ class DrainObserver:
         """The machines of a namespace whose Nodes are being drained."""
         return [key for key in self._draining if key.namespace == namespace]
 
-    def refused(
+    def eviction_refused(
         self, key: Key, workload: WorkloadCluster, pod: Pod, reason: str, retry_after: float | None
     ) -> timedelta:
-        """Takes down a refused eviction; in how much real time to ask again, unless a budget changes first."""
+        """Records a refused eviction; in how much real time to try again, unless a budget changes first."""
         with suppress(KubeError):
             self._watch_budgets(key, workload)
-        return self.refusals.note(key, pod, reason, retry_after)
+        return self.refusals.record(key, pod, reason, retry_after)
 
     def _watch_budgets(self, key: Key, workload: WorkloadCluster) -> None:
         self._watch(key, workload, POD_DISRUPTION_BUDGETS, self._budget_changed, slim=slim_budget)
 
     # Pods
 
-    async def _pods(self, key: Key, workload: WorkloadCluster, node: Node) -> _Seen:
+    async def _pods(self, key: Key, workload: WorkloadCluster, node: Node) -> _Pods:
         watched = await self._watched(key, workload, node.name)
         if watched is not None:
             self._listings.succeeded(key)
-            return _Seen(watched)
+            return _Pods(watched)
         listed = await pods_on(workload.client, node.name)
-        return _Seen(listed, self.listing_pause(key))
+        return _Pods(listed, self.list_backoff(key))
 
     async def _watched(self, key: Key, workload: WorkloadCluster, node: str) -> tuple[Pod, ...] | None:
-        """What the watch knows; None while it knows nothing for certain."""
+        """The pods in the cache of the watch; None while that is not complete."""
         own = self._own_watch(workload.key, node)
-        name, fields = (own, f"spec.nodeName={node}") if own else (_ALL, "spec.nodeName!=")
-        informer = self._shared.use(key, workload, name, partial(self._pod_watch, workload.key, fields))
+        fields = f"spec.nodeName={node}" if own else "spec.nodeName!="
+        informer = self._shared.use(key, workload, own or _ALL, partial(self._pod_watch, workload.key, fields))
         if own and not informer.is_synced and informer.error is None:
-            await _settled(informer)
+            await _first_list(informer)
         if not informer.is_synced or informer.error is not None:
             return None
         keys = sorted(informer.keys_by("node", node))
@@ -125,14 +127,15 @@ class DrainObserver:
 
     def _own_watch(self, cluster: Key, node: str) -> str | None:
         """The watch of this Node alone, if it has one or may have one."""
-        name, there = f"{_ALL} on {node}", self._shared.names(cluster)
-        if name in there:
+        name = f"{_ALL} on {node}"
+        existing = self._shared.names(cluster)
+        if name in existing:
             return name
-        own = sum(1 for one in there if one.startswith(f"{_ALL} on "))
-        return name if own < OWN_WATCHES and _ALL not in there else None
+        own = sum(1 for one in existing if one.startswith(f"{_ALL} on "))
+        return name if own < OWN_WATCHES and _ALL not in existing else None
 
     def _pod_watch(self, cluster: Key, fields: str, client: Client) -> Informer:
-        options = {"indexes": {"node": _node_of}, "budget": WATCHED_BYTES, "page_size": PAGE, "backoff": PATIENCE}
+        options = {"indexes": {"node": _node_of}, "budget": WATCHED_BYTES, "page_size": PAGE, "backoff": WATCH_BACKOFF}
         informer = Informer(client, PODS, fields=fields, slim=views.slim_pod, **options)  # type: ignore[arg-type]
         informer.listen(partial(self._pod_changed, cluster))
         return informer
@@ -142,38 +145,38 @@ class DrainObserver:
             if key in self._draining:
                 self._changed(key)
 
-    # What pods belong to
+    # The objects that pods belong to
 
     async def _described(
         self, key: Key, workload: WorkloadCluster, pods: tuple[Pod, ...], rules: DrainRules
     ) -> tuple[Pod, ...]:
         if any(pod.controller_kind == "DaemonSet" and not pod.finished for pod in pods):
-            daemon_sets = await self._settled(key, workload, DAEMON_SETS)
+            daemon_sets = await self._cache_of(key, workload, DAEMON_SETS)
             pods = tuple(replace(pod, orphaned=_is_orphan(pod, daemon_sets)) for pod in pods)
         if rules.ask_for_namespaces:
-            namespaces = await self._settled(key, workload, NAMESPACES)
+            namespaces = await self._cache_of(key, workload, NAMESPACES)
             pods = tuple(replace(pod, namespace_labels=_labels_of(pod, namespaces)) for pod in pods)
         return tuple(self._timed(pod) for pod in pods)
 
     def _timed(self, pod: Pod) -> Pod:
-        """With the time of its deletion as the domain's clock showed it."""
+        """With the time of its deletion on the schedule's clock."""
         return replace(pod, deleted_at=self._clock.shown_at(pod.deleted_at)) if pod.deleted_at else pod
 
-    async def _settled(self, key: Key, workload: WorkloadCluster, resource: Resource) -> Informer | None:
+    async def _cache_of(self, key: Key, workload: WorkloadCluster, resource: Resource) -> Informer | None:
         """A cache of such objects; None if they cannot be listed."""
         try:
-            informer = self._watch(key, workload, resource, self._anything_changed, metadata_only=True)
+            informer = self._watch(key, workload, resource, self._any_changed, metadata_only=True)
         except KubeError:
             return None
         if not informer.is_synced and informer.error is None:
-            await _settled(informer)
+            await _first_list(informer)
         return informer if informer.is_synced and informer.error is None else None
 
     def _watch(
         self, key: Key, workload: WorkloadCluster, resource: Resource, changed: Listener, **options: object
     ) -> Informer:
         def make(client: Client) -> Informer:
-            limits = {"budget": WATCHED_BYTES, "page_size": PAGE, "backoff": PATIENCE}
+            limits = {"budget": WATCHED_BYTES, "page_size": PAGE, "backoff": WATCH_BACKOFF}
             informer = Informer(client, resource, **limits, **options)  # type: ignore[arg-type]
             informer.listen(partial(changed, workload.key))
             return informer
@@ -181,32 +184,20 @@ class DrainObserver:
         return self._shared.use(key, workload, f"drain {resource.plural}", make)
 
     def _budget_changed(self, cluster: Key, change: Change) -> None:
-        for key in self.refusals.allowed(self._shared.users(cluster), change):
+        for key in self.refusals.budget_changed(self._shared.users(cluster), change):
             self._changed(key)
 
-    def _anything_changed(self, cluster: Key, change: Change) -> None:
-        """A Namespace or DaemonSet came or went, or was labelled otherwise: rare, and nobody need be asked whose."""
+    def _any_changed(self, cluster: Key, change: Change) -> None:
+        """A Namespace or DaemonSet changed: rare, so every drain in the cluster is woken."""
         del change
         for key in self._shared.users(cluster):
             self._changed(key)
 
 
-async def _settled(informer: Informer) -> None:
-    """Waits a little for the first list; who needs it looks whether it has come."""
+async def _first_list(informer: Informer) -> None:
+    """Waits a little for the first list; the caller checks whether it has arrived."""
     with suppress(Unavailable):
         await informer.synced(within=SYNC_SECONDS)
-
-
-def _rules(key: Key, world: World, rules: Informer | None) -> DrainRules:
-    """The MachineDrainRules for a Machine; a problem if they cannot be listed."""
-    machine = world.our_machine
-    if rules is None or machine is None:
-        return DrainRules()
-    if not rules.is_synced:
-        return DrainRules(problem=f"MachineDrainRules cannot be listed: {rules.error or 'no answer yet'}")
-    found = (rules.get(one) for one in rules.keys_by("namespace", key.namespace))
-    labels = world.cluster.labels if world.cluster else {}
-    return read_rules((raw for raw in found if raw is not None), machine.child.labels, labels)
 
 
 def _node_of(pod: Object) -> Iterable[str]:
@@ -221,5 +212,7 @@ def _is_orphan(pod: Pod, daemon_sets: Informer | None) -> bool:
 
 def _labels_of(pod: Pod, namespaces: Informer | None) -> dict[str, str] | None:
     raw = namespaces.get(Key("", pod.namespace)) if namespaces else None
-    labels = (raw["metadata"].get("labels") or {}) if raw else None
-    return None if labels is None else {key: value for key, value in labels.items() if isinstance(value, str)}
+    if not raw:
+        return None
+    labels = raw["metadata"].get("labels") or {}
+    return {key: value for key, value in labels.items() if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""Who set a field last, told by the field managers that an object carries; caches leave these out."""
+"""Which field manager set a field last, from the managedFields of an object; caches leave these out."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Raw = dict[str, Any]
 
 
 async def who_enabled(client: Client, key: Key) -> str | None:
-    """Asks the API server who set `spec.schedule.enabled` of a ScheduledMachine."""
+    """Asks the API server which field manager set `spec.schedule.enabled` of a ScheduledMachine."""
     try:
         return author_of_enabled(await client.get(SCHEDULED_MACHINES, key.name, namespace=key.namespace))
     except NotFound:
@@ -22,7 +22,9 @@ def author_of_enabled(raw: Raw) -> str | None:
     """The field manager that set `spec.schedule.enabled`; the latest, if several agree on it."""
     owners = [entry for entry in raw["metadata"].get("managedFields") or () if _sets_enabled(entry)]
     latest = max(owners, key=lambda entry: entry.get("time", ""), default=None)
-    return str(latest.get("manager") or "") or None if latest else None
+    if latest is None:
+        return None
+    return str(latest.get("manager") or "") or None
 
 
 def _sets_enabled(entry: Raw) -> bool:

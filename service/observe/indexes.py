@@ -1,4 +1,4 @@
-"""By what the cache of ScheduledMachines finds and counts them; nothing in them is trusted to be well-formed."""
+"""The indexes of the cache of ScheduledMachines; nothing in the objects is trusted to be well-formed."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -48,7 +48,9 @@ def _ready_terms(raw: Object) -> Iterator[str]:
     """`READY`, or `NotReadyInTime`: what is counted."""
     status = raw.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
-    for condition in conditions if isinstance(conditions, list) else ():
+    if not isinstance(conditions, list):
+        return
+    for condition in conditions:
         if not isinstance(condition, dict) or condition.get("type") != READY:
             continue
         if condition.get("status") == "True":

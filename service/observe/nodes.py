@@ -9,7 +9,7 @@ Place = tuple[Key, str]
 
 
 class NodeIndex:
-    """Remembers who was last seen on which Node."""
+    """Remembers which ScheduledMachine was last observed on which Node."""
 
     def __init__(self) -> None:
         self._place: dict[Key, Place] = {}
@@ -33,5 +33,5 @@ class NodeIndex:
             del self._users[place]
 
     def users(self, cluster: Key, node: str) -> frozenset[Key]:
-        """Who runs on a Node."""
+        """The ScheduledMachines on a Node."""
         return frozenset(self._users.get((cluster, node), ()))

@@ -12,39 +12,39 @@ from service.kube.resource import Resource
 from service.observe.watches import Watches
 
 MOST_KINDS: Final = 64
-"""Tenants choose the kinds; those who choose many gain nothing by it."""
+"""Tenants choose the kinds; one who names many does not get a watch for each."""
 
 log = structlog.get_logger(__name__)
 
 
 class Prewarmer:
-    """Remembers the kinds that were asked for, and has each of them watched."""
+    """Remembers the kinds that ScheduledMachines name, and opens a watch for each."""
 
     def __init__(self, watches: Watches, policy: ProviderPolicy) -> None:
         self._watches = watches
         self._policy = policy
         self._known: set[tuple[str, str]] = set()
-        self._cold: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self._to_open: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
-    def see(self, raw: dict[str, Any]) -> None:
-        """Takes note of the kinds in a ScheduledMachine that the operator allows."""
+    def add_kinds(self, raw: dict[str, Any]) -> None:
+        """Queues the kinds in a ScheduledMachine that the settings allow."""
         for kind in set(wanted_kinds(raw, self._policy)) - self._known:
             if len(self._known) < MOST_KINDS:
                 self._known.add(kind)
-                self._cold.put_nowait(kind)
+                self._to_open.put_nowait(kind)
 
     def forget(self, resource: Resource) -> None:
-        """The kind is not watched any more: the next ScheduledMachine that names it has it watched again."""
+        """The kind is not watched any more: the next ScheduledMachine that names it opens the watch again."""
         self._known.discard((resource.api_version, resource.kind))
 
     async def run(self) -> None:
-        """Opens caches until cancelled. What cannot be watched now is opened by the first who needs it."""
+        """Opens caches until cancelled. One that cannot be opened now is opened by the first pass that needs it."""
         while True:
-            api_version, kind = await self._cold.get()
+            api_version, kind = await self._to_open.get()
             try:
-                await self._watches.kind(api_version, kind)
+                await self._watches.providers.kind(api_version, kind)
             except KubeError as error:
-                log.info("cannot be watched yet", kind=kind, error=error.message)
+                log.info("kind cannot be watched yet", kind=kind, error=error.message)
 
 
 def wanted_kinds(raw: dict[str, Any], policy: ProviderPolicy) -> Iterator[tuple[str, str]]:

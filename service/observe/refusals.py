@@ -1,6 +1,6 @@
-"""Evictions that an API server refused: why, and when the controller asks again.
+"""Evictions that an API server refused: why, and when the controller tries again.
 
-Kept in memory only: after a restart all of them are asked for at once, as they would be after a change.
+Kept in memory only: after a restart the controller tries all of them at once, as it does after a change.
 """
 
 import random
@@ -18,9 +18,9 @@ from service.runtime.cache import Change, EventType, Object
 from service.runtime.key import Key
 
 PAUSES: Final = Backoff(base=5.0, cap=30.0, jitter=0.2)
-"""A budget that changes is heard of at once; this is for what refuses for another reason, or cannot be watched."""
+"""A watch reports a budget that changes; the pauses are for other reasons, and budgets that cannot be watched."""
 MOST_WOKEN: Final = 16
-"""How many machines ask again when a budget allows something: of a crowd all but a few would be refused once more."""
+"""How many machines retry when a budget allows an eviction: of very many, all but a few would be refused again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,18 @@ class _Refused:
     pod: Pod
     reason: str
     times: int
-    again_at: float
+    retry_at: float
 
 
 class Refusals:
-    """By ScheduledMachine and uid of the pod."""
+    """Refusals by ScheduledMachine and uid of the pod."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._refused: dict[Key, dict[str, _Refused]] = {}
 
-    def note(self, key: Key, pod: Pod, reason: str, retry_after: float | None = None) -> timedelta:
-        """One more refusal; in how much real time to ask again."""
+    def record(self, key: Key, pod: Pod, reason: str, retry_after: float | None = None) -> timedelta:
+        """Records a refusal; in how much real time to try again."""
         pods = self._refused.setdefault(key, {})
         before = pods.get(pod.uid)
         times = before.times + 1 if before else 1
@@ -47,10 +47,10 @@ class Refusals:
         pods[pod.uid] = _Refused(pod, reason, times, self._monotonic() + pause)
         return timedelta(seconds=pause)
 
-    def marked(self, key: Key, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-        """The pods, each with its refusal if there is one; forgets refusals of pods that are gone or going."""
-        there = {pod.uid for pod in pods if not pod.leaving}
-        known = {uid: one for uid, one in self._refused.get(key, {}).items() if uid in there}
+    def with_refusals(self, key: Key, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        """The pods, each with its refusal if there is one; forgets refusals of pods that are gone or being deleted."""
+        present = {pod.uid for pod in pods if not pod.deleting}
+        known = {uid: one for uid, one in self._refused.get(key, {}).items() if uid in present}
         if known:
             self._refused[key] = known
         else:
@@ -61,37 +61,33 @@ class Refusals:
         """The drain is over."""
         self._refused.pop(key, None)
 
-    def of(self, key: Key) -> bool:
-        """Whether any eviction of a machine was refused."""
-        return key in self._refused
-
-    def allowed(self, keys: frozenset[Key], change: Change) -> Iterator[Key]:
-        """A budget changed: whose evictions are asked for again at once, of these machines."""
+    def budget_changed(self, keys: frozenset[Key], change: Change) -> Iterator[Key]:
+        """The machines, of these, whose evictions are retried at once because a budget changed."""
         allowed = MOST_WOKEN if change.type is EventType.DELETED else int(change.object["allowed"])
         left = min(allowed, MOST_WOKEN)
         for key in sorted(keys):
             if left <= 0:
                 return
-            if self._hasten(key, change):
+            if self._retry_now(key, change):
                 left -= 1
                 yield key
 
-    def _hasten(self, key: Key, change: Change) -> bool:
+    def _retry_now(self, key: Key, change: Change) -> bool:
         covered = [
             (uid, one)
             for uid, one in self._refused.get(key, {}).items()
             if one.pod.namespace == change.key.namespace and _covers(change.object, one.pod)
         ]
         for uid, one in covered:
-            self._refused[key][uid] = replace(one, again_at=self._monotonic())
+            self._refused[key][uid] = replace(one, retry_at=self._monotonic())
         return bool(covered)
 
     def _refusal(self, one: _Refused) -> Refusal:
-        return Refusal(one.reason, timedelta(seconds=max(0.0, one.again_at - self._monotonic())))
+        return Refusal(one.reason, timedelta(seconds=max(0.0, one.retry_at - self._monotonic())))
 
 
 def slim_budget(raw: Object) -> Object:
-    """Which pods a PodDisruptionBudget covers, and how many of them may go now."""
+    """Which pods a PodDisruptionBudget covers, and how many of them may be evicted now."""
     kept = {name: raw["metadata"].get(name) for name in ("name", "namespace", "uid", "resourceVersion")}
     allowed = (raw.get("status") or {}).get("disruptionsAllowed")
     selector = (raw.get("spec") or {}).get("selector")

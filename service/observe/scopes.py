@@ -1,4 +1,4 @@
-"""Which of the providers' kinds live outside namespaces: the webhooks refuse them, as they are no machine's own."""
+"""Which providers' kinds are cluster-scoped: the webhooks refuse them, as no machine can own such an object."""
 
 import asyncio
 from typing import Final
@@ -11,13 +11,13 @@ from service.kube.errors import KubeError
 
 FIRST_PAUSE: Final = 0.2
 PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Definitions come in bunches and are served some time after they are stored: ask more than once."""
+"""Several definitions change together and are served some time after they are stored: ask more than once."""
 
 log = structlog.get_logger(__name__)
 
 
 class Scopes:
-    """Keeps `kinds`, pairs of group and kind, up to date for the groups that the operator allows."""
+    """Keeps `kinds`, pairs of group and kind, up to date for the groups that the settings allow."""
 
     def __init__(self, discovery: Discovery, policy: ProviderPolicy, kinds: set[tuple[str, str]]) -> None:
         self._discovery = discovery
@@ -27,7 +27,7 @@ class Scopes:
         self._due.set()
 
     def changed(self, group: str) -> None:
-        """A definition of this group came, changed or went."""
+        """A CustomResourceDefinition of this group was added, changed or deleted."""
         if group in self._groups:
             self._due.set()
 
@@ -41,7 +41,7 @@ class Scopes:
                 self._due.set()
 
     async def _settled(self) -> bool:
-        """Asks until what was just defined must be served; whether the last answer counts."""
+        """Asks until what was just defined must be served; whether the last answer is current."""
         answered = await self._ask()
         for pause in PAUSES:
             try:

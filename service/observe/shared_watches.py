@@ -20,7 +20,7 @@ class SharedWatches:
         self._workloads: dict[Key, WorkloadCluster] = {}
 
     def use(self, user: Key, workload: WorkloadCluster, name: str, make: Callable[[Client], Informer]) -> Informer:
-        """The watch of that name, begun if need be; `WorkloadUnreachable` while the cluster is."""
+        """The watch of that name, started if necessary; `WorkloadUnreachable` while the cluster is."""
         informer = workload.watch(name, make)
         place = (workload.key, name)
         self._users.setdefault(place, set()).add(user)
@@ -38,7 +38,7 @@ class SharedWatches:
                 self._end(*place)
 
     def users(self, cluster: Key) -> frozenset[Key]:
-        """Who uses watches in a cluster."""
+        """The users of the watches in a cluster."""
         return frozenset(user for (place, _), users in self._users.items() if place == cluster for user in users)
 
     def names(self, cluster: Key) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Nodes that ask for an emergency reclaim, and those among them that are not our business."""
+"""Nodes that request an emergency reclaim, and those among them that belong to no ScheduledMachine."""
 
 from typing import Final
 
@@ -10,32 +10,33 @@ from service.runtime.informer import Informer
 from service.runtime.key import Key
 
 MOST_REMEMBERED: Final = 10_000
-"""A workload cluster is somebody else's: it may have any number of them."""
+"""Tenants control workload clusters: one may have any number of such Nodes."""
 
 log = structlog.get_logger(__name__)
 
 
-def asks_back(change: Change) -> bool:
-    """Whether the agent on a Node asks for its host."""
+def requests_reclaim(change: Change) -> bool:
+    """Whether the agent on a Node requests an emergency reclaim."""
     annotations = change.object["metadata"].get("annotations") or {}
-    there = change.type is not EventType.DELETED
-    return there and annotations.get(names.ANNOTATION_RECLAIM_REQUESTED) == "true"
+    exists = change.type is not EventType.DELETED
+    return exists and annotations.get(names.ANNOTATION_RECLAIM_REQUESTED) == "true"
 
 
 class UnownedNodes:
-    """Nodes that ask for a reclaim although they belong to no ScheduledMachine: not our business, told once."""
+    """Nodes that request a reclaim although they belong to no ScheduledMachine; each is logged once."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def asked(self, cluster: Key, node: Object, machines: Informer | None) -> bool:
-        """Whether it was worth telling: not if a Machine of ours has that Node and has only not been looked at yet."""
-        name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-        if uid in self._told or (machines is not None and _has_machine(machines, cluster, name)):
+    def report(self, cluster: Key, node: Object, machines: Informer | None) -> bool:
+        """Logs a request; returns False if it was logged before, or one of our Machines has the Node."""
+        name = node["metadata"]["name"]
+        uid = node["metadata"]["uid"]
+        if uid in self._reported or (machines is not None and _has_machine(machines, cluster, name)):
             return False
-        if len(self._told) >= MOST_REMEMBERED:
-            self._told.clear()
-        self._told.add(uid)
+        if len(self._reported) >= MOST_REMEMBERED:
+            self._reported.clear()
+        self._reported.add(uid)
         log.warning("ignored: a reclaim request on a Node of no ScheduledMachine", cluster=str(cluster), node=name)
         return True
 

@@ -1,4 +1,4 @@
-"""`make chaos`: plays all cases, tells which failed, and writes the table of `docs/reliability.md`.
+"""`make chaos`: plays all cases, prints which failed, and writes the table of `docs/reliability.md`.
 
 The cases are divided among a few processes, each with an API server of its own.
 """
@@ -55,7 +55,7 @@ def arguments() -> argparse.Namespace:
 
 
 def play(order: Order) -> list[Result]:
-    """In this process."""
+    """Plays the cases in this process."""
     if not order.verbose:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
@@ -72,7 +72,7 @@ def play(order: Order) -> list[Result]:
 
 
 def play_parts(args: argparse.Namespace) -> list[Result]:
-    """In several processes; one that breaks off takes the run with it."""
+    """Plays the cases in several processes; if one fails, the run fails."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{part}.json" for part in range(args.parts)]
         words = [sys.executable, "-m", "tests.chaos", *sys.argv[1:]]
@@ -81,7 +81,7 @@ def play_parts(args: argparse.Namespace) -> list[Result]:
         ]
         for child in children:
             child.wait()
-        return [Result.from_json(told) for file in files for told in json.loads(file.read_text())]
+        return [Result.from_json(data) for file in files for data in json.loads(file.read_text())]
 
 
 def main() -> int:
@@ -108,7 +108,7 @@ def main() -> int:
 def completed(earlier: Path, results: list[Result]) -> list[Result]:
     """The results of both; what was played again counts as it went this time."""
     again = {(result.scenario.name, result.strike) for result in results}
-    before = [Result.from_json(told) for told in json.loads(earlier.read_text())]
+    before = [Result.from_json(data) for data in json.loads(earlier.read_text())]
     return [result for result in before if (result.scenario.name, result.strike) not in again] + results
 
 

@@ -1,7 +1,7 @@
 """Plays Cluster API, the provider and the kubelet for all cases at once, without their pauses.
 
-As little as the operator can tell from the real ones: finalizers, owners, providerID, a Ready Node, pods that end when
-they are told to; and at the end everything removed in Cluster API's order. It talks to the API server directly.
+Only what the operator observes of the real ones: finalizers, owners, providerID, a Ready Node, pods that end when they
+are deleted; and at the end everything removed in Cluster API's order. It talks to the API server directly.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ SUFFIXES = (names.MACHINE_SUFFIX, names.BOOTSTRAP_SUFFIX, names.INFRASTRUCTURE_S
 
 
 class Actor:
-    """Brings machines up and down as they come and go."""
+    """Creates and removes Nodes as Machines are created and deleted."""
 
     def __init__(self, client: Client) -> None:
-        self.careless: set[str] = set()
-        """Namespaces in which it leaves bootstrap and infrastructure behind when a Machine goes."""
+        self.leaves_children: set[str] = set()
+        """Namespaces in which it leaves bootstrap and infrastructure behind when a Machine is deleted."""
         self.machines: dict[str, set[str]] = {}
         """The uids of all Machines of ScheduledMachines ever seen, by namespace."""
         self._client = client
@@ -50,7 +50,7 @@ class Actor:
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             informers = [
@@ -68,11 +68,11 @@ class Actor:
             await self._beat()
 
     def is_busy(self, namespace: str) -> bool:
-        """Whether something is under way there."""
+        """Whether it has work to do there."""
         return any(owned[0] == namespace for owned in self._busy | self._dirty)
 
     async def _beat(self) -> None:
-        """What kubelets do, so that nobody takes their Nodes for lost."""
+        """Renews the Leases as kubelets do, so that the Nodes do not count as lost."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             for node in list(self._nodes):
@@ -109,18 +109,18 @@ class Actor:
                 await asyncio.sleep(AGAIN)
                 self._dirty.add(owned)
             except KubeError:
-                break  # its namespace is going
+                break  # its namespace is being deleted
         self._busy.discard(owned)
 
     async def _play(self, namespace: str, owner: str) -> None:
         machine = await self._found(MACHINES, namespace, owner + names.MACHINE_SUFFIX)
         bootstrap = await self._found(BOOTSTRAPS, namespace, owner + names.BOOTSTRAP_SUFFIX)
         host = await self._found(HOSTS, namespace, owner + names.INFRASTRUCTURE_SUFFIX)
-        if host is not None and _is_leaving(host):
+        if host is not None and _is_deleting(host):
             await self._drop_finalizer(HOSTS, host, HOST_FINALIZER)
         if machine is None or not _is_operated(machine):
             return
-        if _is_leaving(machine):
+        if _is_deleting(machine):
             await self._bring_down(machine, bootstrap, host)
         elif bootstrap is not None and host is not None:
             await self._bring_up(machine, bootstrap, host)
@@ -148,7 +148,7 @@ class Actor:
         await self._change(kind, child, body)
 
     async def _join(self, host: Host) -> None:
-        """The Node appears, Ready, and is let alone by the controller that marks new ones."""
+        """The Node appears and is Ready; returns when the node controller has removed its taint for new Nodes."""
         body = host.node()
         body["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
         with suppress(AlreadyExists):
@@ -157,9 +157,9 @@ class Actor:
             lease["spec"] = {"holderIdentity": host.name, "leaseDurationSeconds": 40, "renewTime": _now()}
             await self._client.create(LEASES, lease, namespace=NODE_LEASES, field_manager=MANAGER)
         self._nodes.add(host.name)
-        await until(lambda: self._let_alone(host.name))
+        await until(lambda: self._untainted(host.name))
 
-    async def _let_alone(self, node: str) -> bool:
+    async def _untainted(self, node: str) -> bool:
         found = await self._client.get(NODES, node)
         return all(one["key"] != NOT_READY for one in found["spec"].get("taints") or ())
 
@@ -167,9 +167,9 @@ class Actor:
         namespace = machine["metadata"]["namespace"]
         if FINALIZER not in (machine["metadata"].get("finalizers") or ()):
             return
-        if namespace not in self.careless and (host is not None or bootstrap is not None):
+        if namespace not in self.leaves_children and (host is not None or bootstrap is not None):
             for kind, child in ((HOSTS, host), (BOOTSTRAPS, bootstrap)):
-                if child is not None and not _is_leaving(child):
+                if child is not None and not _is_deleting(child):
                     await self._client.delete(kind, child["metadata"]["name"], namespace=namespace)
             return  # woken again when they are gone
         node = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
@@ -189,7 +189,7 @@ class Actor:
             await self._change(kind, raw, {"metadata": {"finalizers": [one for one in held if one != finalizer]}})
 
     def _pod_changed(self, change: Change) -> None:
-        if _is_leaving(change.object) and change.type is not EventType.DELETED and self._group is not None:
+        if _is_deleting(change.object) and change.type is not EventType.DELETED and self._group is not None:
             self._group.create_task(self._end(change.object))
 
     async def _end(self, pod: Raw) -> None:
@@ -213,7 +213,7 @@ class Actor:
         )
 
 
-def _is_leaving(raw: Raw) -> bool:
+def _is_deleting(raw: Raw) -> bool:
     return "deletionTimestamp" in raw["metadata"]
 
 

@@ -1,4 +1,4 @@
-"""One case from beginning to end: set the stage, let the fault happen, start anew if need be, look at what is left."""
+"""One case: prepare the objects, inject the fault, restart the operator if it died, and check what is left."""
 
 import asyncio
 import itertools
@@ -32,36 +32,36 @@ from tests.waiting import until
 
 PATIENCE = 150.0
 QUIET_SECONDS = 0.6
-"""Time for a fault at a late write to come; whether there is more to do, the operator is asked itself."""
+"""How long to wait for late writes; the operator itself says whether it has more to do."""
 SETTLE_SECONDS = 90.0
 
 
 @dataclass
 class Result:
-    """What became of a case; without a strike it is the clean pass."""
+    """The result of a case; without a strike it is the clean pass."""
 
     scenario: Scenario
     strike: Strike | None
     breaches: list[str] = field(default_factory=list)
     struck: str = ""
-    """The write that met the fault; empty if it never came."""
+    """The write that met the fault; empty if there was none."""
     moments: list[Moment] = field(default_factory=list)
     conclusion: tuple[str, invariants.Conditions] | None = None
     seconds: float = 0.0
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> "Result":
-        strike = Strike(Fault(told["fault"]), Moment(told["label"], told["nth"])) if "fault" in told else None
-        return cls(BY_NAME[told["scenario"]], strike, told["breaches"], told["struck"], seconds=told["seconds"])
+    def from_json(cls, data: dict[str, Any]) -> "Result":
+        strike = Strike(Fault(data["fault"]), Moment(data["label"], data["nth"])) if "fault" in data else None
+        return cls(BY_NAME[data["scenario"]], strike, data["breaches"], data["struck"], seconds=data["seconds"])
 
     def to_json(self) -> dict[str, Any]:
-        """What the parts of a run hand over."""
-        told = {"scenario": self.scenario.name, "breaches": self.breaches, "struck": self.struck}
-        told["seconds"] = self.seconds
+        """The result as one part of a run passes it to the others."""
+        data = {"scenario": self.scenario.name, "breaches": self.breaches, "struck": self.struck}
+        data["seconds"] = self.seconds
         if self.strike is None:
-            return told
+            return data
         moment = self.strike.moment
-        return {**told, "fault": self.strike.fault, "label": moment.label, "nth": moment.nth}
+        return {**data, "fault": self.strike.fault, "label": moment.label, "nth": moment.nth}
 
     @property
     def met(self) -> bool:
@@ -75,12 +75,12 @@ class Result:
     def verdict(self) -> str:
         if self.breaches:
             return "FAILED"
-        return "survived" if self.met else "its write did not come"
+        return "survived" if self.met else "its write did not happen"
 
     def __str__(self) -> str:
         what = f"{self.strike.fault} at {self.strike.moment} ({self.struck or 'not met'})" if self.strike else "clean"
-        told = "".join(f"\n    {breach}" for breach in self.breaches)
-        return f"{self.scenario.name}: {what}: {self.verdict}{told}"
+        data = "".join(f"\n    {breach}" for breach in self.breaches)
+        return f"{self.scenario.name}: {what}: {self.verdict}{data}"
 
 
 class Arena:
@@ -100,7 +100,7 @@ class Arena:
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """Real behaviour towards workload clusters, with pauses that somebody can wait for."""
+    """Real behaviour towards workload clusters, with pauses that a test can wait for."""
     patience, limits = connection.RECONNECT_BACKOFF, connection.LIMITS
     connection.RECONNECT_BACKOFF = Backoff(base=0.2, cap=1.0, jitter=0.5)
     connection.LIMITS = Limits(calls=8, call_seconds=CALL_SECONDS, connect_seconds=CALL_SECONDS)
@@ -112,7 +112,7 @@ def impatient() -> Iterator[None]:
 
 @asynccontextmanager
 async def arena(cluster: LocalCluster) -> AsyncIterator[Arena]:
-    """Until the block ends."""
+    """An arena that runs until the block ends."""
     async with cluster.client() as client:
         with suppress(AlreadyExists):
             body = {**NAMESPACES.envelope(), "metadata": {"name": names.RECLAIM_NAMESPACE}}
@@ -135,8 +135,8 @@ async def play(arena: Arena, scenario: Scenario, strike: Strike | None, wanted: 
     began, result = time.monotonic(), Result(scenario, strike)
     async with proxy(arena.upstream, arena.new_namespace()) as way:
         stage = Stage(arena.cluster, arena.client, arena.actor, way, MovableClock(scenario.starts_at))
-        if scenario.careless:
-            arena.actor.careless.add(stage.namespace)
+        if scenario.leaves_children:
+            arena.actor.leaves_children.add(stage.namespace)
         try:
             await _play(stage, scenario, strike, result)
         finally:
@@ -165,7 +165,7 @@ async def _play(stage: Stage, scenario: Scenario, strike: Strike | None, result:
                 await step.act(stage)
             if not await reach(stage, step.goal, PATIENCE):
                 result.breaches.append(
-                    f"status converges: never got there in step {number + 1}: {brief(await stage.machine())}"
+                    f"status converges: the goal was not reached in step {number + 1}: {brief(await stage.machine())}"
                 )
                 break
         await _settle(stage, result)
@@ -198,7 +198,7 @@ async def _prepared(stage: Stage, scenario: Scenario, *, fenced: bool) -> InProc
     ready = (in_service if scenario.begins_in_service else waiting, neighbour_in_service)
     for goal in ready:
         if not await reach(stage, goal, PATIENCE):
-            raise RuntimeError(f"the stage cannot be set: {await stage.machine()}")
+            raise RuntimeError(f"the case cannot be prepared: {await stage.machine()}")
     await stage.occupy("at-home", name=NEIGHBOUR)
     await scenario.prepare(stage)
     await _quiet(stage.proxy, operator)
@@ -238,7 +238,7 @@ async def _settle(stage: Stage, result: Result) -> None:
 
 
 async def _rest(stage: Stage, operator: Operator, result: Result) -> None:
-    """Waits until the operator has nothing left to do, and writes nothing when it is looked at a second time."""
+    """Waits until the operator has nothing left to do, and writes nothing in a second check."""
     count = -1
     try:
         while count != len(stage.proxy.writes) and not result.breaches:
@@ -247,24 +247,24 @@ async def _rest(stage: Stage, operator: Operator, result: Result) -> None:
             await _settle(stage, result)
             await operator.at_rest()
     except RestlessError as error:
-        result.breaches.append(f"then nothing is written any more: it does not come to rest {error}")
+        result.breaches.append(f"then nothing is written any more: the operator does not come to rest {error}")
 
 
 async def _nothing_left_to_do(stage: Stage, *, fenced: bool) -> list[str]:
-    """A new operator looks at everything, and finds it as it should be."""
+    """A new operator observes everything, and has nothing to write."""
     stage.proxy.arm(None)
     before = len(stage.proxy.writes)
     operator = InProcess(stage, fenced=fenced)
     await operator.start()
     try:
         async with asyncio.timeout(2 * PATIENCE):
-            await _looked_at_all(operator, stage.namespace)
+            await _observed_all(operator, stage.namespace)
     finally:
         await operator.stop()
     return [f"then nothing is written any more: a new operator wrote {write}" for write in stage.proxy.writes[before:]]
 
 
-async def _looked_at_all(operator: InProcess, namespace: str) -> None:
+async def _observed_all(operator: InProcess, namespace: str) -> None:
     controller = operator.controller
     await until(lambda: all(map(controller.fence.holds, controller.fence.shards)), within=PATIENCE)
     await asyncio.sleep(0.1)

@@ -27,7 +27,7 @@ class Fault(StrEnum):
 
     @property
     def is_death(self) -> bool:
-        """Whether the operator has to be started anew."""
+        """Whether the operator must be started again."""
         return self in DEATHS
 
     @property
@@ -42,15 +42,15 @@ class Fault(StrEnum):
 
 
 MEANINGS = {
-    Fault.CRASH_BEFORE: "the operator dies just before the write leaves",
-    Fault.CRASH_AFTER: "the operator dies when the write is stored, before it hears of it",
-    Fault.CRASH_STALE: "as before, and its successor is first shown lists from before the write",
+    Fault.CRASH_BEFORE: "the operator dies just before it sends the write",
+    Fault.CRASH_AFTER: "the operator dies when the write is stored, before it gets the answer",
+    Fault.CRASH_STALE: "as before, and the next operator first gets lists from before the write",
     Fault.KILL_BEFORE: "`5spot run` gets SIGKILL just before the write is stored",
-    Fault.KILL_AFTER: "`5spot run` gets SIGKILL when the write is stored, before it hears of it",
+    Fault.KILL_AFTER: "`5spot run` gets SIGKILL when the write is stored, before it gets the answer",
     Fault.CONFLICT: "the answer is 409 Conflict",
     Fault.THROTTLED: "the answer is 429 with Retry-After",
     Fault.FAILED: "the answer is 500",
-    Fault.CUT: "the write is stored, then the connection is cut instead of an answer",
+    Fault.CUT: "the write is stored, and the connection is cut before the answer",
     Fault.SILENT: "the write is stored, and no answer ever comes",
     Fault.WATCH_DROPPED: "all watches are cut as the write is stored",
     Fault.STALE_LIST: "all watches expire, and the next lists are from before the write",

@@ -1,4 +1,4 @@
-"""What must hold after every case, whatever happened in it; each breach is told with the objects involved."""
+"""What must hold after every case; each breach names the objects that it concerns."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ Raw = dict[str, Any]
 Verdict = tuple[str, ...]
 Conditions = dict[str, tuple[str, str]]
 NOT_COMPARED = {"shard"}
-"""Of the operators that are played, only those with a lease tell it."""
+"""Only operators with a Lease report it."""
 OWN = {f"{owner}-{end}" for owner in (NAME, NEIGHBOUR) for end in CHILDREN}
 
 
@@ -37,7 +37,7 @@ def uids(children: dict[str, Raw]) -> dict[str, str]:
 
 
 def brief(raw: Raw | None) -> Raw | None:
-    """An object without what nobody reads."""
+    """An object without its managedFields."""
     if raw is None:
         return None
     return {**raw, "metadata": {key: value for key, value in raw["metadata"].items() if key != "managedFields"}}
@@ -46,7 +46,7 @@ def brief(raw: Raw | None) -> Raw | None:
 def conclusion(raw: Raw | None) -> tuple[str, Conditions]:
     """What the status says in the end, without names and times, and which fields it has.
 
-    One too many would be a fact that outlived what it is about, such as a shutdown that never ends.
+    A field too many would be a fact that is not true any more, such as a shutdown that never ends.
     """
     status = (raw or {}).get("status") or {}
     fields = {f"status.{name}": ("set", "") for name in status if name not in NOT_COMPARED}
@@ -62,9 +62,9 @@ async def _machines(stage: Stage, scenario: Scenario) -> list[str]:
     found = []
     if set(children) != wanted:
         found.append(f"one Machine or none: there should be {sorted(wanted)}, there are {sorted(children)}")
-    leaving = [end for end, raw in children.items() if "deletionTimestamp" in raw["metadata"]]
-    if leaving:
-        found.append(f"one Machine or none: {leaving} of {NAME} are being deleted")
+    deleting = [end for end, raw in children.items() if "deletionTimestamp" in raw["metadata"]]
+    if deleting:
+        found.append(f"one Machine or none: {deleting} of {NAME} are being deleted")
     made = stage.actor.machines.get(stage.namespace, set())
     if len(made) != 2:  # its own and the neighbour's
         found.append(f"one Machine or none: {len(made) - 1} Machines were made for {NAME}, not one: {sorted(made)}")
@@ -77,7 +77,7 @@ async def _orphans(stage: Stage, scenario: Scenario) -> list[str]:
         for raw in await stage.client.list(kind, namespace=stage.namespace):
             name = raw["metadata"]["name"]
             if name not in OWN and (kind, name) not in stage.foreign:
-                found.append(f"no orphan: {kind.kind} {name} belongs to nobody")
+                found.append(f"no orphan: {kind.kind} {name} has no owner")
     node, machine = await stage.find(NODES, stage.node), await stage.machine()
     if (node is not None) != scenario.runs:
         found.append(f"no orphan: Node {stage.node} {'is left' if node else 'is missing'}")
@@ -86,7 +86,7 @@ async def _orphans(stage: Stage, scenario: Scenario) -> list[str]:
     listed = await stage.client.list(
         CONFIG_MAPS, namespace=names.RECLAIM_NAMESPACE, fields=f"metadata.name={config_name(stage.node)}"
     )
-    if bool(listed) != scenario.equipped:
+    if bool(listed) != scenario.has_agent:
         found.append(f"no orphan: ConfigMap {config_name(stage.node)} {'is left' if listed else 'is missing'}")
     if (machine is not None) != scenario.exists:
         found.append(f"no orphan: ScheduledMachine {NAME} {'is left' if machine else 'is missing'}")
@@ -108,13 +108,13 @@ async def _foreign(stage: Stage) -> list[str]:
         now = await stage.find(kind, name)
         if now is None or now["metadata"]["uid"] != before["metadata"]["uid"]:
             found.append(f"no foreign object touched: {kind.kind} {name} was deleted")
-        elif _told(kind.kind, now) != _told(kind.kind, before):
+        elif _comparable(kind.kind, now) != _comparable(kind.kind, before):
             found.append(f"no foreign object touched: {kind.kind} {name} was {brief(before)}, is {brief(now)}")
     return found
 
 
-def _told(kind: str, raw: Raw) -> Any:
-    """What nobody else in the cluster changes; controllers mark a Node that does not report."""
+def _comparable(kind: str, raw: Raw) -> Any:
+    """The fields that no other controller changes; the node controller marks a Node that does not report."""
     meta = raw["metadata"]
     if kind not in ("Node", "Pod"):
         return meta["resourceVersion"]
@@ -122,7 +122,7 @@ def _told(kind: str, raw: Raw) -> Any:
 
 
 async def _neighbour(stage: Stage, before: dict[str, str]) -> list[str]:
-    """A machine in service, in its window, of which nobody wanted anything."""
+    """A machine in service, in its window, that no event of the scenario concerns."""
     found = []
     now, raw = uids(await stage.children(NEIGHBOUR)), await stage.machine(NEIGHBOUR)
     if now != before:
@@ -164,7 +164,7 @@ def _expected(stage: Stage, write: Write) -> bool:
         case "events":
             return target.namespace == stage.namespace
         case "scheduledmachines":
-            # A neighbour's status may be told anew, such as when its cluster was out of reach for a moment.
+            # The operator may write a neighbour's status, such as when its cluster was unreachable for a moment.
             return target.namespace == stage.namespace and (target.name == NAME or target.subresource == "status")
         case _:
             return target.namespace == stage.namespace and target.name in {f"{NAME}-{end}" for end in CHILDREN}

@@ -25,7 +25,7 @@ from tests.service.process import Process, started
 from tests.waiting import until
 
 IMPATIENT = Backoff(base=0.5, cap=2.0, jitter=0.2)
-"""In place of half a minute: what is proven is that it tries again, not how long it waits."""
+"""Instead of half a minute: the tests show that it tries again, not how long it waits."""
 CALL_SECONDS = 6.0
 LIMITS = Limits(call_seconds=CALL_SECONDS)
 LEASES = {"lease_seconds": 6.0, "lease_renew_seconds": 4.0, "lease_retry_seconds": 0.5}
@@ -33,25 +33,25 @@ START_SECONDS = 180.0
 REST_SECONDS = 90.0
 LOOK_EVERY = 0.7
 WORK = ("fivespot_queue_depth ", "fivespot_reconciles_total{", "fivespot_api_requests_total{")
-"""The metrics of a process that stand still when it has nothing to do, but for its lease."""
+"""The metrics of a process that do not change while it has nothing to do, except for its Lease."""
 NOT_WORK = 'resource="leases"'
 
 
 class Operator(Protocol):
-    """What a case does with it."""
+    """What a case does with an operator."""
 
     async def start(self) -> None: ...
 
     async def at_rest(self) -> None:
-        """Waits until all that is due has been done and told; `RestlessError` if that never comes."""
+        """Waits until all that is due is done and reported; `RestlessError` if that takes too long."""
         ...
 
     async def bury(self) -> None:
-        """After its death: nothing of it is left, and nothing was put in order."""
+        """Removes what is left of it after its death, without an orderly stop."""
         ...
 
     async def stop(self) -> None:
-        """In good order."""
+        """Stops it in order."""
         ...
 
 
@@ -80,7 +80,7 @@ class InProcess:
         async with asyncio.timeout(START_SECONDS):
             while self.controller.unready() is not None:
                 if self._task.done():
-                    return  # it died of the fault, which the case will find out
+                    return  # the fault ended it: the case notices that
                 await asyncio.sleep(0.01)
 
     async def bury(self) -> None:
@@ -143,7 +143,7 @@ class RealProcess:
         await until(is_up, within=START_SECONDS)
 
     async def at_rest(self) -> None:
-        """By its metrics: a process that stands still does not answer either."""
+        """Reads its metrics; a process that hangs does not answer either."""
         seen = await self._work()
 
         async def unrest() -> str:
@@ -165,11 +165,11 @@ class RealProcess:
         assert self.process is not None
         port = await self.process.port("metrics")
         async with httpx.AsyncClient(timeout=REST_SECONDS) as client:
-            told = (await client.get(f"http://127.0.0.1:{port}/metrics")).text.splitlines()
-        return [line for line in told if line.startswith(WORK) and NOT_WORK not in line]
+            lines = (await client.get(f"http://127.0.0.1:{port}/metrics")).text.splitlines()
+        return [line for line in lines if line.startswith(WORK) and NOT_WORK not in line]
 
     def _tries_again(self) -> str:
-        """By its log: what failed, and is left alone for a while."""
+        """Reads its log: an object that failed and waits for its next attempt."""
         assert self.process is not None
         for entry in self.process.events:
             if entry.get("event") == "will try again" and entry["seconds"] < REST_SECONDS / 2:
@@ -179,7 +179,7 @@ class RealProcess:
         return ""
 
     def kill(self) -> None:
-        """At once, as the kernel does it when memory is short."""
+        """Kills the process at once, as the kernel does when memory is short."""
         if self.process is not None and self._is_alive:
             os.kill(self.process.child.pid, signal.SIGKILL)
 

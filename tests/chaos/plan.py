@@ -7,7 +7,7 @@ from tests.chaos.faults import Fault, Moment, Strike
 from tests.chaos.scenarios import Scenario
 
 EVENT_FAULTS = frozenset({Fault.CRASH_AFTER, Fault.FAILED, Fault.SILENT})
-"""An Event only tells what was done; what concerns watches and lists has nothing to do with it."""
+"""An Event only reports what was done, so faults of watches and lists do not concern it."""
 KILLED_AT = 3
 """How many writes of each scenario meet a real SIGKILL, before and after; spread over its length."""
 EVENTS = "POST events "
@@ -46,7 +46,7 @@ def _at(moments: list[Moment], fault: Fault) -> list[Moment]:
 
 
 def spread(moments: list[Moment], count: int) -> list[Moment]:
-    """So many of them, evenly."""
+    """This many of them, evenly spread."""
     if len(moments) <= count:
         return moments
     return [moments[index * len(moments) // count] for index in range(count)]

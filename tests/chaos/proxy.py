@@ -1,6 +1,6 @@
-"""A proxy between an operator and its API server that counts writes and lets one fault happen at one of them.
+"""A proxy between an operator and its API server that counts writes and injects one fault at one of them.
 
-It speaks TLS on both sides, verified on both. What it does not spoil it passes on unchanged.
+It speaks TLS on both sides, verified on both. It passes on everything else unchanged.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LARGEST = 64 * 1024 * 1024
 
 
 def status_body(code: int, reason: str, message: str) -> bytes:
-    """How an API server says no."""
+    """The body of an API server's error."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
     return orjson.dumps({**body, "reason": reason, "message": message})
 
@@ -71,7 +71,7 @@ class Upstream:
 
 
 class Proxy:
-    """The way of one case's operator to the API server."""
+    """The proxy between one case's operator and the API server."""
 
     def __init__(self, upstream: Upstream, namespace: str) -> None:
         self.url = ""
@@ -106,7 +106,7 @@ class Proxy:
         return sorted(Moment(label, nth + 1) for label, times in self._seen.items() for nth in range(times))
 
     def revive(self) -> None:
-        """A new operator may come."""
+        """Lets a new operator connect."""
         self.down = False
 
     def cut(self) -> None:
@@ -121,7 +121,7 @@ class Proxy:
                 stream.request.transport.abort()
 
     def expire_watches(self) -> None:
-        """Ends them as a server does that no longer remembers."""
+        """Ends all watches with 410, as an API server does that has compacted their version."""
         for stream in list(self._streams):
             stream.expired = True
             stream.pump.cancel()

@@ -1,4 +1,4 @@
-"""What a request to an API server is about, told by its path and body alone."""
+"""Which object a request to an API server concerns, from its path and body alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ class Target:
 
 @dataclass(slots=True)
 class Write:
-    """One write of the operator, and what became of it: the API server's answer, 0 if it was never asked."""
+    """One write of the operator, and the status of the API server's answer, 0 if the write was never sent."""
 
     method: str
     path: str

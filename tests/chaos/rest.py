@@ -1,4 +1,4 @@
-"""Whether an operator has nothing left to do: it is asked itself, as no pause is long enough on a slow machine."""
+"""Whether an operator has nothing left to do: reads its own state, as no pause is long enough on a slow machine."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -14,15 +14,15 @@ from tests.waiting import until
 
 Versions = dict[Key, int]
 HORIZON = 5.0
-"""Whoever is due sooner has something in mind: a write that failed, or a pause that a server asked for."""
+"""An object that is due sooner has something to do: a write that failed, or a Retry-After of the API server."""
 
 
 class RestlessError(Exception):
-    """It never came to rest; says what it had still to do."""
+    """An operator did not come to rest; the message says what it still had to do."""
 
 
 async def rest(unrest: Callable[[], Awaitable[str]], within: float) -> None:
-    """Waits until `unrest` has nothing to say."""
+    """Waits until `unrest` returns an empty text."""
     last = ""
 
     async def is_at_rest() -> bool:
@@ -37,14 +37,14 @@ async def rest(unrest: Callable[[], Awaitable[str]], within: float) -> None:
 
 
 async def unrest(controller: Controller, client: Client, namespace: str) -> str:
-    """What an operator has still to do, or has not heard of yet; `client` goes to the API server directly."""
-    return _busy(controller) or await _unheard(controller, client, namespace) or _busy(controller)
+    """What an operator has still to do, or has not observed yet; `client` goes to the API server directly."""
+    return _busy(controller) or await _not_observed(controller, client, namespace) or _busy(controller)
 
 
 def _busy(controller: Controller) -> str:
     queue, left = controller.queue, controller.queue._timers.seconds_left()
     if queue.depth or queue.running:
-        return f"{queue.depth} objects are due, {queue.running} are in hand"
+        return f"{queue.depth} objects are due, {queue.running} are being reconciled"
     if failing := queue._failures.failing():
         return f"{', '.join(map(str, failing))} failed and will be tried again"
     if left < HORIZON:
@@ -56,29 +56,29 @@ def _busy(controller: Controller) -> str:
 
 
 def _cut_off(controller: Controller) -> str:
-    """Workload clusters out of reach, as far as they are needed."""
+    """The workload clusters that are needed and unreachable."""
     workloads = controller.workloads
-    away = [key for key, one in workloads._open.items() if workloads.holders(key) and not one.state.reachable]
-    return f"out of reach: {', '.join(map(str, away))}" if away else ""
+    unreachable = [key for key, one in workloads._open.items() if workloads.holders(key) and not one.state.reachable]
+    return f"unreachable: {', '.join(map(str, unreachable))}" if unreachable else ""
 
 
 def _informers(controller: Controller) -> Iterator[Informer]:
     watches = controller.watches
-    found = (watches.scheduled, watches.machines, watches.clusters, *watches._kinds.values())
+    found = (watches.scheduled, watches.machines, watches.clusters, *watches.providers.informers.values())
     yield from (informer for informer in found if informer is not None)
 
 
-async def _unheard(controller: Controller, client: Client, namespace: str) -> str:
-    """What others wrote takes a while to arrive by a watch."""
+async def _not_observed(controller: Controller, client: Client, namespace: str) -> str:
+    """Compares the caches with the API server: a watch takes a while to report what others wrote."""
     watches, workloads = controller.watches, controller.workloads
     for informer in _informers(controller):
         whole = informer in (watches.scheduled, watches.clusters)  # of the others only those with an owner
         listed = await client.list(informer.resource, namespace=namespace, labels=None if whole else names.LABEL_OWNER)
         if _versions(listed) != _known(informer._caches[namespace]):
-            return f"has not heard all of {informer.resource.plural}"
+            return f"has not observed all of {informer.resource.plural}"
     for workload in [one for key, one in workloads._open.items() if workloads.holders(key)]:
         if _of(namespace, _versions(await client.list(NODES))) != _of(namespace, _known(workload.nodes)):
-            return "has not heard all of nodes"
+            return "has not observed all of nodes"
     return ""
 
 

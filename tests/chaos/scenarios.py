@@ -1,4 +1,4 @@
-"""What an operator has to bring about, step by step; the clock is moved by hand and only in a first step."""
+"""What an operator must achieve, step by step; a test moves the clock, and only in a first step."""
 
 import asyncio
 import time
@@ -20,12 +20,12 @@ LOOK_EVERY = 0.1
 
 
 async def nothing(_: Stage) -> None:
-    """No more is needed."""
+    """For a scenario without preparation."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something happens; what the operator must make of it."""
+    """An event, and the state that the operator must reach after it."""
 
     act: Act
     goal: Goal
@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A machine, what befalls it, and what must be left of it."""
+    """A machine, the events that concern it, and what must exist in the end."""
 
     name: str
     about: str
@@ -41,24 +41,24 @@ class Scenario:
     starts_at: datetime = NINE
     spec: Raw = field(default_factory=dict)
     prepare: Act = nothing
-    """When it is in service, or was seen outside its window."""
+    """Called when the machine is in service, or the operator has observed it outside its window."""
     runs: bool = False
-    """Whether the machine is there in the end."""
+    """Whether the machine exists in the end."""
     exists: bool = True
-    """Whether the ScheduledMachine is there in the end."""
+    """Whether the ScheduledMachine exists in the end."""
     may_evict: bool = True
-    """Whether pods may be taken from the machine's own Node."""
-    equipped: bool = False
-    """Whether the reclaim agent's settings are there in the end."""
-    careless: bool = False
-    """Whether bootstrap and infrastructure stay behind when the Machine goes, for the operator to clear up."""
+    """Whether the operator may evict pods from the machine's own Node."""
+    has_agent: bool = False
+    """Whether the reclaim agent's ConfigMap exists in the end."""
+    leaves_children: bool = False
+    """Whether Cluster API leaves bootstrap and infrastructure behind, so that the operator must delete them."""
 
     @property
     def begins_in_service(self) -> bool:
         return self.starts_at != EIGHT
 
 
-# What is waited for
+# Goals
 
 
 async def in_service(stage: Stage, name: str = NAME) -> bool:
@@ -115,12 +115,12 @@ async def back_in_service(stage: Stage) -> bool:
     return bool(node and not node["spec"].get("unschedulable")) and await in_service(stage)
 
 
-async def is_equipped(stage: Stage) -> bool:
+async def has_agent(stage: Stage) -> bool:
     node = await stage.find(NODES, stage.node)
     return bool(node and is_labelled(node)) and await _config(stage) is not None
 
 
-async def is_stripped(stage: Stage) -> bool:
+async def has_no_agent(stage: Stage) -> bool:
     node = await stage.find(NODES, stage.node)
     return bool(node and not is_labelled(node)) and await _config(stage) is None
 
@@ -133,7 +133,7 @@ async def _config(stage: Stage) -> Raw | None:
 
 
 async def reach(stage: Stage, goal: Goal, within: float) -> bool:
-    """Whether it came to that."""
+    """Whether the goal is reached in time."""
     ends = time.monotonic() + within
     while not await goal(stage):
         if time.monotonic() > ends:
@@ -142,7 +142,7 @@ async def reach(stage: Stage, goal: Goal, within: float) -> bool:
     return True
 
 
-# What happens
+# Events
 
 THEIRS = "tests.example/theirs"
 
@@ -165,16 +165,16 @@ async def delete(stage: Stage) -> None:
     await stage.client.delete(SCHEDULED_MACHINES, NAME, namespace=stage.namespace)
 
 
-async def ask_back(stage: Stage) -> None:
+async def request_reclaim(stage: Stage) -> None:
     body = {"metadata": {"annotations": REQUEST}}
     await stage.client.patch(NODES, stage.node, body, field_manager=names.AGENT_FIELD_MANAGER)
 
 
-async def two_tenants(stage: Stage) -> None:
+async def two_pods(stage: Stage) -> None:
     await stage.occupy("one", "two")
 
 
-async def a_tenant_who_stays(stage: Stage) -> None:
+async def a_pod_that_stays(stage: Stage) -> None:
     body = pod("held", stage.node)
     body["metadata"]["finalizers"] = [HOLD]
     await stage.create(PODS, body)
@@ -183,12 +183,12 @@ async def a_tenant_who_stays(stage: Stage) -> None:
 async def their_taint(stage: Stage) -> None:
     await stage.occupy("one")
     body = {"spec": {"taints": [{"key": THEIRS, "effect": "PreferNoSchedule"}]}}
-    await stage.client.patch(NODES, stage.node, body, field_manager="somebody")
+    await stage.client.patch(NODES, stage.node, body, field_manager="another-controller")
 
 
-async def two_tenants_and_an_agent(stage: Stage) -> None:
-    await two_tenants(stage)
-    await reach(stage, is_equipped, 30)
+async def two_pods_and_an_agent(stage: Stage) -> None:
+    await two_pods(stage)
+    await reach(stage, has_agent, 30)
 
 
 def _taint(key: str) -> Raw:
@@ -211,26 +211,26 @@ SCENARIOS = (
         "shutdown",
         "a window closes on a Node with two pods",
         (Step(clock_to(SIX), phase("Inactive")),),
-        prepare=two_tenants,
+        prepare=two_pods,
     ),
     Scenario(
         "kill-switch",
-        "the kill switch is set; nobody else clears up",
+        "the user sets the kill switch; only the operator deletes bootstrap and infrastructure",
         (Step(edit(killSwitch=True), phase("Terminated", "KillSwitch")),),
-        prepare=two_tenants,
+        prepare=two_pods,
         may_evict=False,
-        careless=True,
+        leaves_children=True,
     ),
     Scenario(
         "deletion",
-        "the ScheduledMachine is deleted while it serves two pods",
+        "the user deletes the ScheduledMachine while two pods run on its Node",
         (Step(delete, all_gone),),
-        prepare=two_tenants,
+        prepare=two_pods,
         exists=False,
     ),
     Scenario(
         "taints",
-        "two taints are asked for, then one of them no more",
+        "the user adds two taints, then removes one of them",
         (
             Step(edit(nodeTaints=[_taint(FIRST), _taint(SECOND)]), tainted(FIRST, SECOND)),
             Step(edit(nodeTaints=[_taint(SECOND)]), tainted(SECOND)),
@@ -241,25 +241,25 @@ SCENARIOS = (
     ),
     Scenario(
         "reclaim",
-        "the owner asks for the host back",
-        (Step(ask_back, reclaimed),),
+        "the agent on the Node requests an emergency reclaim",
+        (Step(request_reclaim, reclaimed),),
         spec=COMMANDS,
-        prepare=two_tenants_and_an_agent,
+        prepare=two_pods_and_an_agent,
     ),
     Scenario(
         "cancelled",
-        "a window closes, and is prolonged in the middle of the drain",
+        "a window closes, and the user extends it in the middle of the drain",
         (
             Step(clock_to(SIX), drain_under_way),
             Step(edit(schedule={"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-20"]}), back_in_service),
         ),
-        prepare=a_tenant_who_stays,
+        prepare=a_pod_that_stays,
         runs=True,
     ),
     Scenario(
-        "equipment",
-        "commands to look for are given, and taken back",
-        (Step(edit(**COMMANDS), is_equipped), Step(edit(killIfCommands=None), is_stripped)),
+        "agent",
+        "the user adds commands for the reclaim agent, then removes them",
+        (Step(edit(**COMMANDS), has_agent), Step(edit(killIfCommands=None), has_no_agent)),
         runs=True,
         may_evict=False,
     ),

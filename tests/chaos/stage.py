@@ -1,4 +1,4 @@
-"""Where a case plays: a namespace with a Cluster, a machine at risk, a neighbour in service, things of others."""
+"""The objects of a case: a namespace with a Cluster, the machine under test, a neighbour and foreign objects."""
 
 import base64
 from contextlib import suppress
@@ -71,7 +71,7 @@ class Stage:
         await self._plant()
 
     async def _plant(self) -> None:
-        """Objects of other people whose names and labels look like ours."""
+        """Foreign objects whose names and labels look like ours."""
         look = {names.LABEL_CLUSTER_NAME: "demo", names.LABEL_OWNER: NAME, names.LABEL_MANAGED_BY: names.MANAGED_BY}
         spec = {"clusterName": "demo", "bootstrap": {"dataSecretName": "none"}}
         spec["infrastructureRef"] = {"apiGroup": HOSTS.group, "kind": HOSTS.kind, "name": f"{NAME}-infra-2"}
@@ -88,7 +88,7 @@ class Stage:
 
     async def create(self, resource: Resource, body: Raw) -> Raw:
         body = {**resource.envelope(), **body}
-        return await self.client.create(resource, body, namespace=self.namespace, field_manager="somebody")
+        return await self.client.create(resource, body, namespace=self.namespace, field_manager="another-controller")
 
     async def apply(self, name: str = NAME, **spec: Any) -> Raw:
         """A ScheduledMachine with a host of its own."""
@@ -96,7 +96,7 @@ class Stage:
         return await self.create(SCHEDULED_MACHINES, machine(name, infrastructure=address, **{**LONG, **spec}))
 
     async def occupy(self, *pods: str, name: str = NAME) -> None:
-        """Tenants move in."""
+        """Creates pods on the machine's Node."""
         for each in pods:
             await self.create(PODS, pod(each, self.node_of(name)))
 
@@ -121,7 +121,7 @@ class Stage:
         return {end: raw for end, raw in found.items() if raw is not None}
 
     async def clear(self) -> None:
-        """Takes away what other cases would see; the rest goes with the cluster, as deleting a namespace is costly."""
+        """Deletes what other cases would see; the rest ends with the cluster, as deleting a namespace is costly."""
         for each in (self.node, self.node_of(NEIGHBOUR), f"{self.node}-2"):
             await self.actor.remove_node(each)
             with suppress(NotFound):

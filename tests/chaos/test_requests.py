@@ -27,8 +27,8 @@ def test_a_write_is_called_the_same_in_every_namespace():
 
 def test_a_creation_is_named_by_its_body_and_an_event_by_its_reason():
     made = read_write("POST", "/api/v1/namespaces/n/pods", b'{"metadata":{"name":"p"}}', "n")
-    told = read_write("POST", "/apis/events.k8s.io/v1/namespaces/n/events", b'{"reason":"Why","metadata":{}}', "n")
-    assert (made.label, told.label) == ("POST pods p", "POST events Why")
+    event = read_write("POST", "/apis/events.k8s.io/v1/namespaces/n/events", b'{"reason":"Why","metadata":{}}', "n")
+    assert (made.label, event.label) == ("POST pods p", "POST events Why")
 
 
 def test_every_fault_meets_every_write_and_some_meet_events():

@@ -8,7 +8,6 @@ from crds.scheduledmachine import (
     Metadata,
     NodeTaint,
     ProviderSpec,
-    ScheduledMachine,
     ScheduledMachineSpec,
     ScheduleSpec,
 )
@@ -85,8 +84,3 @@ def test_metadata_is_read_as_far_as_it_makes_sense():
     assert metadata.labels == {}
     assert metadata.deletion_timestamp == datetime(2026, 1, 1, tzinfo=UTC)
     assert Metadata.read(None).name == ""
-
-
-def test_an_object_has_a_key():
-    spec = ScheduledMachineSpec.parse(base()["spec"])
-    assert ScheduledMachine.of(Metadata.read({"name": "a", "namespace": "b"}), spec).key == "b/a"

@@ -178,7 +178,7 @@ async def test_a_drain_that_waits_for_a_pod_asks_for_nothing_and_hears_of_its_en
     await left_the_machine_to_cluster_api(op)
     assert [call for call in calls if call.resource == PODS.plural and call.verb != "watch"] == []
     await op.phase("worker", "Inactive")
-    assert op.controller.observer.drains._shared.names(connection.key) == frozenset()
+    assert op.controller.observer.workload.drains._shared.names(connection.key) == frozenset()
 
 
 async def test_a_node_that_is_already_gone_needs_no_drain(op: Operator, workload: WorkloadSide) -> None:

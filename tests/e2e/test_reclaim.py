@@ -227,8 +227,8 @@ async def test_a_request_on_a_node_of_nobody_is_ignored_and_logged_once(op: Oper
     body = {"metadata": {"name": name, "annotations": REQUEST}}
     seen = await desks.client.create(NODES, {**NODES.envelope(), **body})
     uid = seen["metadata"]["uid"]
-    strangers = op.controller.triggers.unowned_nodes
-    await until(lambda: uid in strangers._told)
+    unowned = op.controller.triggers.unowned_nodes
+    await until(lambda: uid in unowned._reported)
     await desks.client.patch(NODES, name, {"metadata": {"labels": {"look": "again"}}})
     await op.at_rest()
     assert (await op.get("worker"))["status"]["phase"] == "Active"

@@ -28,7 +28,7 @@ CASES = {
     ("taints", Fault.EXPIRED): "PATCH nodes host-worker-NAMESPACE",
     ("reclaim", Fault.STALE_LIST): "PATCH scheduledmachines worker",
     ("cancelled", Fault.WATCH_DROPPED): "PATCH nodes host-worker-NAMESPACE",
-    ("equipment", Fault.CRASH_AFTER): "PATCH configmaps reclaim-agent-host-worker-NAMESPACE",
+    ("agent", Fault.CRASH_AFTER): "PATCH configmaps reclaim-agent-host-worker-NAMESPACE",
 }
 
 
@@ -38,7 +38,7 @@ async def sabotage(stage: Stage) -> None:
     await stage.client.delete(PODS, "at-home", namespace=stage.namespace)
     cordon = {"metadata": {"annotations": {names.ANNOTATION_CORDONED: "true"}}}
     await stage.client.patch(NODES, f"{stage.node}-2", cordon)
-    await stage.create(HOSTS, {"metadata": {"name": f"{NAME}-infra-of-nobody"}, "spec": {}})
+    await stage.create(HOSTS, {"metadata": {"name": f"{NAME}-infra-without-owner"}, "spec": {}})
     stage.clock.move_to(stage.clock.now().replace(hour=18))
 
 
@@ -65,7 +65,7 @@ async def test_what_must_never_happen_would_be_noticed(audited: LocalCluster) ->
     for told in (
         f"Machine {NAME}-machine-2 was deleted",
         f"no foreign object touched: Node host-{NAME}-",
-        f"RemoteMachine {NAME}-infra-of-nobody belongs to nobody",
+        f"RemoteMachine {NAME}-infra-without-owner belongs to nobody",
         f"the pod of {NEIGHBOUR} was taken away",
         "one Machine or none: there should be",
     ):

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from crds.defaults import defaulted
 from crds.generate import CRD_FILE, ROOT
 from local.binaries import Assets
 from local.cluster import LocalCluster
@@ -13,6 +12,7 @@ from service.kube.client import Client, PatchKind
 from service.kube.errors import Invalid
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES
 from tests.corpus import base
+from tests.crds.defaulting import defaulted
 from tests.integration.api_door import crd, moved, served, stored, try_create
 from tests.waiting import until
 

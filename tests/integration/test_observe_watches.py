@@ -12,7 +12,8 @@ from local.crds import apply
 from service.kube.discovery import Discovery
 from service.kube.errors import NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
-from service.observe.watches import Watches, WatchListener
+from service.observe.informers import WatchListener
+from service.observe.watches import Watches
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.waiting import until
@@ -91,7 +92,7 @@ async def test_a_scheduled_machine_is_found_by_its_cluster_and_its_phase(client,
 
 async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carries_our_label(client, namespace, gadgets):
     async with watching(client, namespace) as (watches, heard):
-        assert await watches.kind(gadgets.api_version, gadgets.kind) is None
+        assert await watches.providers.kind(gadgets.api_version, gadgets.kind) is None
         with pytest.raises(NotFound, match="not served"):
             await watches.resolve(gadgets.api_version, gadgets.kind)
         groups = []
@@ -100,9 +101,9 @@ async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carrie
         await until(lambda: gadgets.group in groups)
 
         await until(lambda: served(watches, gadgets))
-        informer = await watches.kind(gadgets.api_version, gadgets.kind)
+        informer = await watches.providers.kind(gadgets.api_version, gadgets.kind)
         assert watches.informer_of(gadgets) is informer
-        assert await watches.kind(gadgets.api_version, gadgets.kind) is informer
+        assert await watches.providers.kind(gadgets.api_version, gadgets.kind) is informer
         for name, labels in (("theirs", {}), ("ours", {names.LABEL_OWNER: "desk"})):
             body = {**gadgets.envelope(), "metadata": {"name": name, "labels": labels}}
             await client.create(gadgets, body, namespace=namespace)
@@ -127,7 +128,7 @@ async def test_a_kind_whose_definition_is_deleted_costs_no_request_until_it_is_i
         await client.create(gadgets, body, namespace=namespace)
         await until(lambda: heard.children)
         await client.delete(CUSTOM_RESOURCE_DEFINITIONS, gadgets.label)
-        await until(lambda: watches.kinds_watched == 0)
+        await until(lambda: len(watches.providers.informers) == 0)
         assert heard.children[-1].key == Key(namespace, "ours")
 
         calls = []
@@ -138,12 +139,12 @@ async def test_a_kind_whose_definition_is_deleted_costs_no_request_until_it_is_i
 
         await apply(client, definition(gadgets))
         await until(lambda: served(watches, gadgets))
-        assert watches.kinds_watched == 1
+        assert len(watches.providers.informers) == 1
 
 
 async def served(watches, resource):
     try:
-        return await watches.kind(resource.api_version, resource.kind) is not None
+        return await watches.providers.kind(resource.api_version, resource.kind) is not None
     except Unavailable:  # defined, and not served yet
         return False
 

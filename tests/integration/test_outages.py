@@ -108,7 +108,7 @@ async def test_a_herd_goes_on_where_it_was_when_the_api_server_is_killed_and_sta
         op.clock.move_to(NINE)
         await until(lambda: len(made(op)) > 20, within=PATIENCE)
         fragile.apiserver.kill()
-        await until(lambda: op.controller.availability.away, within=PATIENCE)
+        await until(lambda: op.controller.availability.unavailable, within=PATIENCE)
         assert objects - len(made(op)) > 20, "it was over too soon to tell"
         await asyncio.sleep(1)  # those in hand find out
         since = len(op.moments)

@@ -246,7 +246,7 @@ async def test_a_component_that_does_not_stop_is_abandoned(files: Path):
         running_service = asyncio.create_task(service.run())
         await until(lambda: service.admission.endpoint.listening)
         shared.stopping.set()
-        shared.hurry.set()
+        shared.abort.set()
         await asyncio.wait_for(running_service, shared.settings.stop_seconds)
     assert service._health.tasks["stubborn"].cancelled()
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crds import names
-from crds.defaults import defaulted
 from crds.rules import check
+from tests.crds.defaulting import defaulted
 from tests.webhooks.reviews import UID, changed, machine
 from webhooks.defaults import patch_for
 from webhooks.review import JSONPatch, Review

@@ -35,8 +35,8 @@ class Acting:
         listener = WriteListener(
             scheduled_machine=lambda _key: None,
             node=lambda _cluster, _node, _by: None,
-            agent_config=self.observer.agents.wrote,
-            eviction_refused=self.observer.drains.refused,
+            agent_config=self.observer.workload.agents.absorb_config,
+            eviction_refused=self.observer.workload.drains.eviction_refused,
         )
         own_writes = OwnWrites(lambda _key: None)
         self.writer = Writer(self.client, self.watches, self.workloads, own_writes, listener)

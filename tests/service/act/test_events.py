@@ -79,7 +79,7 @@ async def test_a_namespace_that_is_gone_does_not_hold_up_the_others(client, name
 
 
 async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monkeypatch):
-    monkeypatch.setattr(events, "PATIENCE_SECONDS", 0.4)
+    monkeypatch.setattr(events, "MAX_DELAY_SECONDS", 0.4)
     asked = []
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: asked.append(1) or True)
     async with running(recorder.run()):

@@ -15,7 +15,7 @@ from service.decide.world import Pod, Role
 NINE = datetime(2026, 3, 6, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 CREATE = actions.Create(role=Role.MACHINE, manifest={})
-PODS = tuple(Pod("default", name, name, None, mirror=False, finished=False, leaving=False) for name in "abc")
+PODS = tuple(Pod("default", name, name, None, mirror=False, finished=False, deleting=False) for name in "abc")
 
 
 def value(metric, suffix="_total", **labels):

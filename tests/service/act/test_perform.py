@@ -413,7 +413,7 @@ async def test_a_pod_is_asked_to_leave(client, hands, pod):
 
 
 async def test_a_pod_that_is_gone_holds_nothing_up(hands, namespace):
-    gone = Pod(namespace, "gone", "uid", None, mirror=False, finished=False, leaving=False)
+    gone = Pod(namespace, "gone", "uid", None, mirror=False, finished=False, deleting=False)
     assert (await hands.do(actions.Evict(pods=(gone,)))).blockers == ()
 
 
@@ -445,7 +445,7 @@ async def test_a_server_that_falls_silent_is_not_asked_for_every_pod(hands, name
 
     connection = hands.workloads.get(hands.subject.cluster)
     monkeypatch.setattr(connection.client(), "create_subresource", silent)
-    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, deleting=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
     assert outcome.failure.reason == "APIUnavailable"
     assert len(asked) <= nodes.EVICTIONS_AT_ONCE
@@ -462,7 +462,9 @@ async def test_no_eviction_is_under_way_any_more_when_one_was_refused_for_want_o
         return {}
 
     ended, client = [], SimpleNamespace(create_subresource=create_subresource)
-    pods = tuple(Pod("a", name, "u", None, mirror=False, finished=False, leaving=False) for name in ("first", "second"))
+    pods = tuple(
+        Pod("a", name, "u", None, mirror=False, finished=False, deleting=False) for name in ("first", "second")
+    )
     with pytest.raises(NotOursError):
         await nodes._evict(client, actions.Evict(pods), lambda: False)
     assert ended == ["second"]
@@ -479,7 +481,7 @@ async def test_nobody_is_moved_any_more_once_the_scheduled_machine_was_edited(ha
 
     connection = hands.workloads.get(hands.subject.cluster)
     monkeypatch.setattr(connection.client(), "create_subresource", edit)
-    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, deleting=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods))
     assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert len(asked) <= nodes.EVICTIONS_AT_ONCE
@@ -496,7 +498,7 @@ async def test_nobody_is_moved_any_more_once_it_is_time_to_look_again(hands, nam
 
     connection = hands.workloads.get(hands.subject.cluster)
     monkeypatch.setattr(connection.client(), "create_subresource", slow)
-    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, leaving=False) for n in range(100))
+    pods = tuple(Pod(namespace, str(n), "u", None, mirror=False, finished=False, deleting=False) for n in range(100))
     outcome = await hands.do(actions.Evict(pods=pods), until=hands.clock.now() + timedelta(seconds=60))
     assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert len(asked) == 6

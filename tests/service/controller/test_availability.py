@@ -11,30 +11,30 @@ from tests.waiting import running, until
 
 
 class Server:
-    """An API server as seen from afar: it answers or not, and counts how often it was asked."""
+    """An API server that answers or does not, and counts the probes."""
 
     def __init__(self):
         self.up = True
-        self.asked = 0
+        self.probes = 0
         self.recovered = 0
-        self.reach = Availability(self.ask, self.on_recovered)
+        self.availability = Availability(self.probe, self.on_recovered)
 
     def on_recovered(self):
         self.recovered += 1
 
-    async def ask(self):
-        self.asked += 1
+    async def probe(self):
+        self.probes += 1
         self.call(200 if self.up else 0)
         if not self.up:
-            raise Unavailable("away")
+            raise Unavailable("no answer")
 
     def call(self, status, times=1):
         for _ in range(times):
-            self.reach.note(Call("get", "machines", status, 0.01))
+            self.availability.record(Call("get", "machines", status, 0.01))
 
-    async def gets_through(self):
+    async def lets_work_through(self):
         try:
-            await asyncio.wait_for(self.reach.wait(), 0.02)
+            await asyncio.wait_for(self.availability.wait(), 0.02)
         except TimeoutError:
             return False
         return True
@@ -42,63 +42,63 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(availability, "ASK_SECONDS", 0.02)
-    monkeypatch.setattr(availability, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(availability, "PROBE_SECONDS", 0.02)
+    monkeypatch.setattr(availability, "RECOVERY_SECONDS", 0.1)
     return Server()
 
 
-async def test_one_call_without_an_answer_stops_nobody(server):
+async def test_single_calls_without_an_answer_do_not_stop_work(server):
     server.call(0, times=2)
     server.call(200)
     server.call(0, times=2)
-    assert await server.gets_through()
+    assert await server.lets_work_through()
 
 
-async def test_while_nothing_answers_work_waits_and_somebody_asks_now_and_then(server):
+async def test_while_the_api_server_does_not_answer_work_waits_and_a_loop_probes(server):
     server.up = False
-    async with running(server.reach.run()):
+    async with running(server.availability.run()):
         server.call(0, times=3)
-        assert server.reach.away
-        assert not await server.gets_through()
-        await until(lambda: server.asked > 3)
-        assert not await server.gets_through()
+        assert server.availability.unavailable
+        assert not await server.lets_work_through()
+        await until(lambda: server.probes > 3)
+        assert not await server.lets_work_through()
         server.up = True
-        await server.reach.wait()
+        await server.availability.wait()
         await until(lambda: server.recovered)
 
 
-async def test_errors_stop_nobody_and_when_they_are_over_that_is_told_once(server):
-    async with running(server.reach.run()):
+async def test_errors_do_not_stop_work_and_their_end_is_reported_once(server):
+    async with running(server.availability.run()):
         server.call(503, times=20)
-        assert await server.gets_through()
+        assert await server.lets_work_through()
         await until(lambda: server.recovered)
         await asyncio.sleep(0.2)
         assert server.recovered == 1
-        assert server.asked == 0, "nobody asks a server that answers"
+        assert server.probes == 0, "a server that answers needs no probe"
 
 
-async def test_what_fails_again_as_soon_as_it_is_tried_is_left_to_its_back_off(server):
-    """Such as a webhook of somebody's provider that is never there."""
-    server.reach = Availability(server.ask, lambda: (server.on_recovered(), server.call(500)))
+async def test_objects_that_fail_again_at_once_are_left_to_their_back_off(server):
+    """Such as calls to a provider's webhook that is never available."""
+    server.availability = Availability(server.probe, lambda: (server.on_recovered(), server.call(500)))
     started = time.monotonic()
-    async with running(server.reach.run()):
+    async with running(server.availability.run()):
         server.call(500)
         await until(lambda: server.recovered == 4)
-    assert time.monotonic() - started >= (1 + 2 + 4 + 8) * availability.QUIET_SECONDS
+    assert time.monotonic() - started >= (1 + 2 + 4 + 8) * availability.RECOVERY_SECONDS
 
 
-async def test_an_answer_that_does_not_come_counts_as_none(server, monkeypatch):
-    monkeypatch.setattr(availability, "ASK_PATIENCE", 0.02)
-    server.ask = lambda: asyncio.sleep(60)
-    server.reach = Availability(server.ask, server.on_recovered)
-    async with running(server.reach.run()):
+async def test_a_probe_that_times_out_counts_as_unanswered(server, monkeypatch):
+    monkeypatch.setattr(availability, "PROBE_TIMEOUT", 0.02)
+    server.probe = lambda: asyncio.sleep(60)
+    server.availability = Availability(server.probe, server.on_recovered)
+    async with running(server.availability.run()):
         server.call(0, times=3)
         await asyncio.sleep(0.3)
-        assert server.reach.away
+        assert server.availability.unavailable
         assert not server.recovered
 
 
-async def test_whoever_waits_is_let_go_at_the_end(server):
+async def test_a_stop_ends_every_wait(server):
     server.call(0, times=3)
-    server.reach.release()
-    assert await server.gets_through()
+    server.availability.release()
+    assert await server.lets_work_through()

@@ -1,5 +1,6 @@
 """The spine with its parts modelled: what is told when the status cannot be stored, who is looked at again when."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -101,7 +102,7 @@ async def test_no_status_is_written_when_nothing_changed():
     scene.world = builders.running_world()
     await scene.reconcile(KEY)
     scene.status = scene.written[0]
-    scene.world = scene.world.having(status=scene.subject(KEY).status)
+    scene.world = replace(scene.world, status=scene.subject(KEY).status)
     scene.clock.advance(timedelta(minutes=1))
     await scene.reconcile(KEY)
     assert len(scene.written) == 1
@@ -288,7 +289,7 @@ async def test_a_drain_is_looked_at_again_when_a_pause_is_over(world, blockers, 
 async def test_a_drain_whose_pods_are_watched_is_left_alone_until_something_changes():
     scene = Scene(None)
     scene.clock.at = CLOSES + timedelta(minutes=1)
-    scene.world = builders.draining_world(builders.pod(leaving=True))
+    scene.world = builders.draining_world(builders.pod(deleting=True))
     await scene.reconcile(KEY)
     assert scene.taken_after(600) is None
 

@@ -125,7 +125,7 @@ def test_who_waits_for_a_host_is_woken_when_the_cluster_of_the_one_before_goes(c
 def test_a_write_to_a_node_wakes_the_others_on_it(controller):
     one, two = OURS[:2]
     for key in (one, two):
-        controller.observer.nodes.put(key, CLUSTER, "node-7")
+        controller.observer.workload.nodes.put(key, CLUSTER, "node-7")
     subject = SimpleNamespace(key=one, cluster=CLUSTER)
     news = [True, False]
     held = SimpleNamespace(nodes=SimpleNamespace(absorb=lambda _: news.pop(0)))

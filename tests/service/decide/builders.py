@@ -126,7 +126,7 @@ def child(role: Role, **changes: Any) -> Child:
         name=metadata["name"],
         uid=f"uid-of-{metadata['name']}",
         ours=True,
-        leaving=False,
+        deleting=False,
         labels=metadata["labels"],
         annotations=metadata.get("annotations", {}),
         owners=tuple(Owner(one["uid"], one.get("controller", False), one) for one in metadata["ownerReferences"]),
@@ -186,7 +186,7 @@ def pod(name: str = "web", **changes: Any) -> Pod:
         controller_kind="ReplicaSet",
         mirror=False,
         finished=False,
-        leaving=False,
+        deleting=False,
     )
     return replace(plain, **changes)
 
@@ -248,7 +248,7 @@ def draining_world(*pods: Pod, since: datetime = CLOSES, **seen: Any) -> World:
 
 def leaving_world(since: datetime | None = CLOSES, **seen: Any) -> World:
     """A Machine whose deletion was asked for."""
-    parts = {"status": running_status(shutdown_started_at=since), "machine": machine(of={"leaving": True})}
+    parts = {"status": running_status(shutdown_started_at=since), "machine": machine(of={"deleting": True})}
     return running_world(**{**parts, **seen})
 
 

@@ -48,7 +48,7 @@ def delete(sim: Simulation) -> None:
 
 def host_joins(sim: Simulation) -> None:
     machine = sim.world().our_machine
-    if machine is not None and not machine.leaving and machine.provider_id is None:
+    if machine is not None and not machine.deleting and machine.provider_id is None:
         sim.provision()
         sim.pods, sim.guarded = list(PODS), {"guarded"}
 

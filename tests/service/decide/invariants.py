@@ -108,7 +108,7 @@ def _check_existence(sim: Simulation, last: Pass) -> None:
     match phase:
         case Phase.ACTIVE:
             assert len(world.children) == 3
-            assert not any(child.leaving for child in world.children)
+            assert not any(child.deleting for child in world.children)
         case Phase.INACTIVE:
             assert not world.children
         case Phase.DISABLED:

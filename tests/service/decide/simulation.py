@@ -180,7 +180,7 @@ class Simulation:
         if ours is None or ours.node_name is None:
             return replace(seen, workload=self._workload(), node=self._asking_node()) if self.status.reclaim else seen
         node = self.node if self.reachable else None
-        draining = self.status.shutdown_started_at is not None and not ours.leaving and node is not None
+        draining = self.status.shutdown_started_at is not None and not ours.deleting and node is not None
         seen = replace(seen, workload=self._workload(), node=node)
         if draining:
             seen = replace(seen, pods=tuple(self.pods)) if self.pods_listed else replace(seen, workload=UNLISTED)
@@ -209,7 +209,7 @@ class Simulation:
             name=metadata["name"],
             uid=metadata["uid"],
             ours=any(owner.uid == builders.UID for owner in owners) or metadata["uid"] in self._recorded(),
-            leaving="deletionTimestamp" in metadata,
+            deleting="deletionTimestamp" in metadata,
             labels=metadata.get("labels", {}),
             annotations=metadata.get("annotations", {}),
             owners=owners,
@@ -307,7 +307,7 @@ class Simulation:
 
     def _evict(self, pods: tuple[Pod, ...]) -> list[Blocker]:
         asked = {pod.uid for pod in pods if pod.name not in self.guarded}
-        self.pods = [replace(pod, leaving=pod.leaving or pod.uid in asked) for pod in self.pods]
+        self.pods = [replace(pod, deleting=pod.deleting or pod.uid in asked) for pod in self.pods]
         return [Blocker(pod, "the budget allows no disruption") for pod in pods if pod.name in self.guarded]
 
     # What others do
@@ -355,7 +355,7 @@ class Simulation:
         self.change_node(annotations={**self.node.annotations, **asked})
 
     def let_pods_go(self) -> None:
-        self.pods = [pod for pod in self.pods if not pod.leaving]
+        self.pods = [pod for pod in self.pods if not pod.deleting]
 
     def delete(self) -> None:
         self.deleting_since = self.now

@@ -112,7 +112,7 @@ def test_inside_a_window_the_previous_machine_is_waited_for():
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
 def test_inside_a_window_what_the_previous_machine_left_is_waited_for_too(role):
-    seen = world(status=status(shutdown_started_at=OPENS), **{str(role): child(role, leaving=True)})
+    seen = world(status=status(shutdown_started_at=OPENS), **{str(role): child(role, deleting=True)})
     plan = decide(intent(), seen, OPENS + MINUTE)
     assert (plan.phase, plan.reason, plan.actions) == (Phase.PENDING, "WaitingForPreviousMachine", ())
     assert plan.shutdown == OPENS
@@ -125,13 +125,13 @@ def test_a_previous_machine_that_does_not_go_is_hurried_when_its_grace_is_up():
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
 def test_a_single_child_that_is_leaving_is_waited_for_too(role):
-    plan = decide(intent(), running_world(**{str(role): child(role, leaving=True)}), MORNING)
+    plan = decide(intent(), running_world(**{str(role): child(role, deleting=True)}), MORNING)
     assert (plan.reason, plan.actions) == ("WaitingForPreviousMachine", ())
     assert "previous" not in plan.message, "it is this machine's own"
 
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
-@pytest.mark.parametrize("state", [{"leaving": True}, {"ours": False}], ids=["leaving", "foreign"])
+@pytest.mark.parametrize("state", [{"deleting": True}, {"ours": False}], ids=["deleting", "foreign"])
 def test_a_shutdown_is_cancelled_although_something_beside_the_machine_keeps_it_from_being_right(role, state):
     seen = draining_world(pod(), since=OPENS - MINUTE, **{str(role): child(role, **state)})
     plan = decide(intent(), seen, OPENS)
@@ -145,7 +145,7 @@ def test_objects_of_a_machine_that_is_gone_are_cleared_up_before_a_new_one_is_ma
 
 
 def test_leftovers_are_cleared_up_although_some_of_them_are_leaving_already():
-    seen = running_world(machine=None, node=None, infrastructure=child(Role.INFRASTRUCTURE, leaving=True))
+    seen = running_world(machine=None, node=None, infrastructure=child(Role.INFRASTRUCTURE, deleting=True))
     assert kinds(decide(intent(), seen, MORNING)) == ["Delete"]
 
 
@@ -259,7 +259,7 @@ def test_a_cordon_on_another_host_under_the_same_name_is_left_alone():
 
 def test_a_cordon_of_a_neighbour_on_the_same_node_is_left_to_that_one():
     shared = cordoned_node(annotations={names.ANNOTATION_CORDONED: "uid-of-another"})
-    seen = running_world(node=shared, neighbours=frozenset({"uid-of-another"}))
+    seen = running_world(node=shared, others_on_node=frozenset({"uid-of-another"}))
     assert decide(intent(), seen, MORNING).actions == ()
     assert kinds(decide(intent(), running_world(node=shared), MORNING)) == ["Uncordon"]
 
@@ -267,12 +267,14 @@ def test_a_cordon_of_a_neighbour_on_the_same_node_is_left_to_that_one():
 def test_two_on_one_node_each_keep_their_own_taints_and_come_to_rest():
     theirs = taint("theirs")
     noted = node(taints=(theirs,), annotations={names.ANNOTATION_APPLIED_TAINTS: write_note("other", [theirs], node())})
-    (first,) = decide(intent(**TAINTED), running_world(node=noted, neighbours=frozenset({"other"})), MORNING).actions
+    (first,) = decide(
+        intent(**TAINTED), running_world(node=noted, others_on_node=frozenset({"other"})), MORNING
+    ).actions
     assert set(first.taints) == {theirs, taint()}
     both = node(taints=first.taints, annotations={names.ANNOTATION_APPLIED_TAINTS: first.note})
     for me, neighbour in ((UID, "other"), ("other", UID)):
         wanted = TAINTED if me == UID else {"nodeTaints": [{"key": "theirs", "value": "batch", "effect": "NoSchedule"}]}
-        seen = running_world(me=identity(uid=me), node=both, neighbours=frozenset({neighbour}))
+        seen = running_world(me=identity(uid=me), node=both, others_on_node=frozenset({neighbour}))
         assert "ApplyTaints" not in kinds(decide(intent(**wanted), seen, MORNING))
 
 
@@ -343,6 +345,6 @@ def test_version_and_failure_domain_apply_at_creation_only(template):
 
 
 def test_nothing_is_created_beside_a_machine_that_another_operator_made_for_us():
-    plan = decide(intent(), world(rival="desk"), MORNING)
+    plan = decide(intent(), world(other_operators_machine="desk"), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
     assert "Machine desk was created for this ScheduledMachine by another operator" in plan.message

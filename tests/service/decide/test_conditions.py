@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from crds.status import AppliedTaint, Condition, ConditionStatus, Effect, Phase
@@ -120,7 +122,7 @@ def test_scheduled_spells_the_schedule_out():
     [
         (running_world(), ("True", "MachineReady")),
         (running_world(machine=new_machine(), status=status()), ("False", "MachineProvisioning")),
-        (running_world(machine=machine(of={"leaving": True})), ("False", "MachineDeleting")),
+        (running_world(machine=machine(of={"deleting": True})), ("False", "MachineDeleting")),
         (world(), ("False", "NoMachine")),
         (running_world(machine=new_machine(failure=FAILURE), node=None, status=status()), ("False", FAILURE.reason)),
         (running_world(machine=machine(node_name="node-8")), ("False", "NodeRefChanged")),
@@ -175,7 +177,7 @@ def test_references_valid_is_not_judged_anew_while_paused():
     bad = reported(world(cluster=None))["ReferencesValid"]
     mended = world(status=status(conditions=(bad,)))
     assert short(reported(mended)["ReferencesValid"])[0] == "True"
-    kept = reported(mended.having(me=identity(paused=True)))["ReferencesValid"]
+    kept = reported(replace(mended, me=identity(paused=True)))["ReferencesValid"]
     assert (short(kept), kept.message) == (("False", "ClusterNotFound"), bad.message)
 
 
@@ -192,7 +194,7 @@ def test_references_valid_is_false_of_an_invalid_spec_though_it_is_disabled():
 
 
 @pytest.mark.parametrize(
-    "lost", [{"machine": machine(of={"leaving": True})}, {"infrastructure": None}], ids=["leaving", "failed"]
+    "lost", [{"machine": machine(of={"deleting": True})}, {"infrastructure": None}], ids=["deleting", "failed"]
 )
 def test_a_machine_that_is_lost_while_everything_is_paused_is_not_ready_though_its_phase_stays(lost):
     before = running_status(phase=Phase.ACTIVE)
@@ -379,7 +381,7 @@ def test_where_it_cannot_be_told_who_changed_an_object_the_condition_stays():
     assert short(reported(unknown)["UpToDate"]) == ("False", "ProviderSpecChanged")
 
 
-@pytest.mark.parametrize("seen", [world(), running_world(machine=machine(of={"leaving": True}))])
+@pytest.mark.parametrize("seen", [world(), running_world(machine=machine(of={"deleting": True}))])
 def test_up_to_date_is_about_a_machine_that_stays(seen):
     assert "UpToDate" not in reported(seen)
 
@@ -461,7 +463,7 @@ def test_what_was_told_of_a_drain_stays_while_its_node_cannot_be_seen_and_while_
     before = running_status(shutdown_started_at=CLOSES, conditions=(known,))
     unseen = running_world(status=before, workload=DISCONNECTED, node=None)
     assert drained(unseen, THIRD + MINUTE) == ("False", "DrainBlocked")
-    leaving = running_world(status=before, machine=machine(of={"leaving": True}))
+    leaving = running_world(status=before, machine=machine(of={"deleting": True}))
     assert drained(leaving, THIRD + MINUTE) == ("False", "DrainBlocked")
 
 

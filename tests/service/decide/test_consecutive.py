@@ -139,7 +139,7 @@ def expected_inside(sim: Simulation) -> Phase:
     world = sim.world()
     if sim.intent.spec is None:
         return Phase.ERROR
-    if world.contract is None or any(child.leaving for child in world.children):
+    if world.contract is None or any(child.deleting for child in world.children):
         return Phase.PENDING
     if world.foreign or machine_failure(world):
         return Phase.ERROR

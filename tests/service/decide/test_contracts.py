@@ -14,8 +14,8 @@ CHILD = {
 }
 
 
-def read(contract: Contract, *, leaving: bool = False, **raw):
-    return contracts.read_machine(contract, child(Role.MACHINE, leaving=leaving), raw)
+def read(contract: Contract, *, deleting: bool = False, **raw):
+    return contracts.read_machine(contract, child(Role.MACHINE, deleting=deleting), raw)
 
 
 def test_v1beta1_refers_to_children_by_version_and_namespace():
@@ -190,5 +190,5 @@ def undone(kind, **said):
     ids=["a hook", "a hook, in v1beta1", "the provider, as always", "pods, in older words", "a hook, in older words"],
 )
 def test_what_holds_up_a_deletion_is_quoted_while_there_is_one(contract, status, said):
-    assert read(contract, status=status, leaving=True).waiting_for == said
+    assert read(contract, status=status, deleting=True).waiting_for == said
     assert read(contract, status=status).waiting_for is None

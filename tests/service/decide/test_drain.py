@@ -57,7 +57,7 @@ def test_in_an_emergency_no_label_keeps_a_pod():
 
 
 def test_a_pod_that_is_leaving_is_waited_for_but_not_asked_again():
-    going, there = pod("going", leaving=True), pod("there")
+    going, there = pod("going", deleting=True), pod("there")
     state = drain([going, there])
     assert (state.to_evict, state.going, state.remaining, state.done) == ((there,), (going,), 2, False)
 
@@ -79,13 +79,13 @@ def test_pods_of_a_lower_order_leave_first():
 
 
 def test_a_pod_on_its_way_holds_back_those_of_a_higher_order():
-    going, second = of("first", leaving=True), of("second")
+    going, second = of("first", deleting=True), of("second")
     state = drain([going, second], ordered(first=-1, second=5))
     assert (state.to_evict, state.going, state.later) == ((), (going,), (second,))
 
 
 def test_a_pod_of_a_higher_order_that_leaves_by_itself_is_waited_for():
-    first, going = of("first"), of("second", leaving=True)
+    first, going = of("first"), of("second", deleting=True)
     state = drain([first, going], ordered(first=-1, second=5))
     assert (state.to_evict, state.going) == ((first,), (going,))
 
@@ -102,7 +102,7 @@ def test_a_pod_that_is_to_complete_counts_as_order_0_and_blocks_higher_ones():
 
 
 def test_a_pod_that_is_to_complete_is_waited_for_also_while_it_terminates():
-    job = pod("job", labels=WAIT, leaving=True)
+    job = pod("job", labels=WAIT, deleting=True)
     assert (drain([job]).awaited, drain([job]).going) == ((job,), ())
 
 
@@ -121,7 +121,7 @@ def test_a_finished_pod_does_not_hold_back_those_of_a_higher_order():
 
 
 def test_nothing_is_evicted_by_rules_that_cannot_be_read():
-    going, there = pod("going", leaving=True), pod("there")
+    going, there = pod("going", deleting=True), pod("there")
     state = drain([going, there, pod(controller_kind="DaemonSet")], DrainRules(problem="a rule is broken"))
     assert (state.to_evict, state.going, state.later, state.problem) == ((), (going,), (there,), "a rule is broken")
 
@@ -153,7 +153,7 @@ def test_a_refused_eviction_is_asked_for_again_when_its_pause_is_over():
 
 @pytest.mark.parametrize(("ago", "stays"), [(-30, False), (0, False), (1.9, False), (2, True), (60, True)])
 def test_on_an_unreachable_node_a_pod_counts_as_gone_shortly_after_its_grace_period(ago, stays):
-    going = pod(leaving=True, deleted_at=MORNING - ago * SECOND)
+    going = pod(deleting=True, deleted_at=MORNING - ago * SECOND)
     lost = draining_world(going, node=node(ready=False, unreachable=True))
     assert drain_of(lost, MORNING).done is stays
     assert not drain_of(draining_world(going), MORNING).done

@@ -111,7 +111,7 @@ def test_a_shutdown_interrupted_by_a_pause_is_not_cancelled():
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.SHUTTING_DOWN])
 def test_a_pause_while_the_machine_is_being_deleted_cancels_nothing(phase):
     seen = leaving_world(cluster=cluster(paused=True))
-    seen = seen.having(status=seen.status.model_copy(update={"phase": phase}))
+    seen = replace(seen, status=seen.status.model_copy(update={"phase": phase}))
     plan = decide(intent(), seen, TOMORROW)
     after = report(situation(TOMORROW, seen=seen), plan, Outcome())
     assert after.machine_phase is MachinePhase.DELETING

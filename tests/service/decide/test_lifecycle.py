@@ -152,7 +152,7 @@ def test_being_deleted_releases_the_finalizer_when_all_children_are_gone():
 
 @pytest.mark.parametrize("role", list(Role))
 def test_being_deleted_holds_the_finalizer_while_any_child_is_left(role):
-    left = {"machine": machine(of={"leaving": True})} if role is Role.MACHINE else {str(role): child(role)}
+    left = {"machine": machine(of={"deleting": True})} if role is Role.MACHINE else {str(role): child(role)}
     plan = decide(intent(), world(me=deleting(), **left), MORNING)
     assert "ReleaseFinalizer" not in kinds(plan)
 
@@ -228,7 +228,7 @@ def test_kill_switch_wins_over_a_disabled_schedule():
 
 
 def test_kill_switch_is_terminating_until_all_children_are_gone():
-    left = world(status=running_status(), bootstrap=child(Role.BOOTSTRAP, leaving=True))
+    left = world(status=running_status(), bootstrap=child(Role.BOOTSTRAP, deleting=True))
     assert decide(intent(killSwitch=True), left, MORNING).reason == "Terminating"
     done = decide(intent(killSwitch=True), world(), MORNING)
     assert (done.phase, done.reason, done.actions) == (Phase.TERMINATED, "KillSwitch", ())

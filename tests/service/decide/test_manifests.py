@@ -266,7 +266,7 @@ def test_that_capi_controls_bootstrap_and_infrastructure_is_as_it_should_be(role
 
 
 @pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("state", [{"ours": False}, {"leaving": True}])
+@pytest.mark.parametrize("state", [{"ours": False}, {"deleting": True}])
 def test_what_is_foreign_or_leaving_is_never_patched(role, state):
     broken = {**state, "labels": {}}
     seen = running_world(

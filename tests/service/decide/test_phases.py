@@ -22,7 +22,7 @@ from tests.service.decide.builders import (
         ({"machine": new_machine()}, MachinePhase.PROVISIONING),
         ({"machine": new_machine(provider_id=PROVIDER_ID)}, MachinePhase.PROVISIONED),
         ({"machine": machine()}, MachinePhase.RUNNING),
-        ({"machine": machine(of={"leaving": True}, failure=FAILURE)}, MachinePhase.DELETING),
+        ({"machine": machine(of={"deleting": True}, failure=FAILURE)}, MachinePhase.DELETING),
         ({"machine": new_machine(failure=FAILURE)}, MachinePhase.FAILED),
         ({"infrastructure": None}, MachinePhase.FAILED),
         ({"machine": None}, None),
@@ -52,7 +52,7 @@ def test_a_sticky_failure_counts_without_them(seen):
 
 
 def test_a_failure_is_over_when_its_machine_is_leaving():
-    assert machine_failure(running_world(machine=machine(of={"leaving": True}, failure=FAILURE), node=None)) is None
+    assert machine_failure(running_world(machine=machine(of={"deleting": True}, failure=FAILURE), node=None)) is None
 
 
 def test_a_node_that_was_seen_ready_outranks_a_failure_though_its_cluster_is_out_of_reach():

@@ -1,5 +1,6 @@
 """Emergency reclaim as a rule: when it holds, what it does in which order, when it is over, and the way back."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -160,7 +161,7 @@ def test_the_kill_switch_outranks_it(seen):
 
 @pytest.mark.parametrize("seen", [asking(), under_way()], ids=["requested", "under way"])
 def test_a_scheduledmachine_that_is_being_deleted_goes_at_once(seen):
-    plan = decide(intent(), seen.having(me=identity(deleting_since=MORNING)), MORNING)
+    plan = decide(intent(), replace(seen, me=identity(deleting_since=MORNING)), MORNING)
     assert plan.phase is Phase.SHUTTING_DOWN
     assert {actions.Patch, actions.Delete} <= set(kinds(plan))
     assert actions.Cordon not in kinds(plan)
@@ -214,7 +215,7 @@ def test_a_node_that_can_be_seen_is_drained_though_its_pods_could_not_be_listed_
 
 
 def test_a_machine_that_is_leaving_is_not_drained_again():
-    seen = under_way(machine=machine(of={"leaving": True}))
+    seen = under_way(machine=machine(of={"deleting": True}))
     assert actions.ForceDrain not in kinds(decide(intent(), seen, MORNING))
 
 

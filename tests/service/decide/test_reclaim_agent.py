@@ -49,7 +49,7 @@ MISSING = ReclaimAgent(problem=Problem("AgentNamespaceMissing", "no namespace"),
         ({}, WANTED, ()),
         ({"node": LABELLED}, intent(), (STRIP,)),
         ({}, intent(), ()),
-        ({"node": LABELLED, "machine": machine(of={"leaving": True})}, WANTED, (STRIP,)),
+        ({"node": LABELLED, "machine": machine(of={"deleting": True})}, WANTED, (STRIP,)),
         ({"node": LABELLED}, legible(broken_spec()), ()),
         ({"node": node(provider_id="remote://192.0.2.99"), "reclaim_agent": ReclaimAgent()}, WANTED, ()),
     ],
@@ -64,7 +64,7 @@ MISSING = ReclaimAgent(problem=Problem("AgentNamespaceMissing", "no namespace"),
         "not looked at",
         "list cleared",
         "never wanted",
-        "Machine leaving",
+        "Machine deleting",
         "nobody knows what is wanted",
         "another host",
     ],
@@ -75,7 +75,7 @@ def test_what_is_done_about_the_agent(seen, of, expected):
 
 def test_the_agent_is_looked_at_only_where_it_should_be():
     assert wanted_commands(WANTED, running_world()) == ("idea",)
-    for seen in ({"node": None}, {"machine": machine(of={"leaving": True})}, {"machine": None}):
+    for seen in ({"node": None}, {"machine": machine(of={"deleting": True})}, {"machine": None}):
         assert wanted_commands(WANTED, running_world(**seen)) == ()
     assert wanted_commands(intent(), running_world()) == ()
 
@@ -115,7 +115,7 @@ def test_the_condition_says_whether_the_agent_can_do_its_work(seen, outcome, sta
 
 def test_without_commands_or_machine_there_is_no_such_condition():
     assert "ReclaimAgentReady" not in reported()
-    leaving = running_world(machine=machine(of={"leaving": True}))
+    leaving = running_world(machine=machine(of={"deleting": True}))
     assert "ReclaimAgentReady" not in reported(leaving, of=WANTED)
 
 

@@ -64,7 +64,7 @@ def test_pods_are_evicted_and_asked_again_until_they_are_gone():
 
 
 def test_pods_that_are_terminating_are_waited_for():
-    plan = decide(intent(), draining_world(pod(leaving=True)), LATER)
+    plan = decide(intent(), draining_world(pod(deleting=True)), LATER)
     assert (plan.actions, plan.requeue_after) == ((), None)
     ends = "The Machine is deleted at 18:05:00 UTC anyway."
     assert plan.message == f"Draining Node node-7: 1 pod(s) left, terminating: apps/web. {ends}"
@@ -72,7 +72,7 @@ def test_pods_that_are_terminating_are_waited_for():
 
 @pytest.mark.parametrize(("count", "named"), [(3, "apps/p0, apps/p1, apps/p2."), (5, "apps/p2 and 2 more.")])
 def test_some_of_the_pods_that_are_terminating_are_named_and_the_others_counted(count, named):
-    going = [pod(f"p{number}", leaving=True) for number in range(count)]
+    going = [pod(f"p{number}", deleting=True) for number in range(count)]
     assert f"{named} The Machine" in decide(intent(), draining_world(*going), LATER).message
 
 
@@ -90,7 +90,7 @@ def test_a_refused_eviction_is_left_alone_until_its_pause_is_over():
 
 
 def test_pods_and_rules_that_nothing_tells_of_are_looked_at_again():
-    plan = decide(intent(), draining_world(pod(leaving=True), pods_requeue_after=20 * SECOND), LATER)
+    plan = decide(intent(), draining_world(pod(deleting=True), pods_requeue_after=20 * SECOND), LATER)
     assert plan.requeue_after == 20 * SECOND
 
 
@@ -105,7 +105,7 @@ def test_rules_that_cannot_be_read_are_named_and_the_machine_goes_at_its_time_al
 def test_on_a_node_whose_kubelet_does_not_report_pods_get_a_second_and_are_not_waited_for():
     lost = node(unschedulable=True, ready=False, unreachable=True)
     assert decide(intent(), draining_world(pod(), node=lost), LATER).actions == (actions.Evict((pod(),), 1),)
-    going = pod(leaving=True, deleted_at=LATER + SECOND)
+    going = pod(deleting=True, deleted_at=LATER + SECOND)
     assert decide(intent(), draining_world(going, node=lost), LATER).requeue_at == LATER + 3 * SECOND
     assert deletes(decide(intent(), draining_world(going, node=lost), LATER + 3 * SECOND))
 
@@ -318,7 +318,7 @@ def test_capi_is_hurried_at_once_by_the_kill_switch():
 
 
 def test_capi_is_hurried_only_once():
-    hurried = leaving_world(machine=machine(of={"leaving": True, "annotations": EXCLUDED}))
+    hurried = leaving_world(machine=machine(of={"deleting": True, "annotations": EXCLUDED}))
     assert decide(intent(), hurried, CLOSES + GRACE).actions == ()
 
 
@@ -329,7 +329,7 @@ def test_a_machine_that_somebody_else_deleted_gets_a_deadline_too():
 
 
 def test_what_capi_waits_for_is_passed_on():
-    waiting = machine(of={"leaving": True}, waiting_for="InfrastructureReady: powering off")
+    waiting = machine(of={"deleting": True}, waiting_for="InfrastructureReady: powering off")
     assert "powering off" in decide(intent(), leaving_world(machine=waiting), LATER).message
 
 
@@ -354,7 +354,7 @@ def test_when_the_machine_is_gone_the_shutdown_goes_on_until_the_rest_is(contrac
 
 
 def test_what_is_leaving_already_is_not_deleted_twice():
-    plan = decide(intent(), left_over(infrastructure=child(Role.INFRASTRUCTURE, leaving=True)), LATER)
+    plan = decide(intent(), left_over(infrastructure=child(Role.INFRASTRUCTURE, deleting=True)), LATER)
     assert [delete.role for delete in deletes(plan)] == [Role.BOOTSTRAP]
 
 

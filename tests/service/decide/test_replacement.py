@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -151,14 +152,14 @@ PAUSED = {"remediation": Remediation(count=1, at=MORNING, machine_uid="another")
 
 
 def test_while_the_next_replacement_is_not_due_a_cordon_of_ours_is_undone():
-    plan = decide(intent(), sick(**PAUSED).having(node=cordoned_node()), MORNING + MINUTE)
+    plan = decide(intent(), replace(sick(**PAUSED), node=cordoned_node()), MORNING + MINUTE)
     assert (plan.reason, kinds(plan)) == ("RemediationPaused", ["Uncordon"])
 
 
 def test_while_the_next_replacement_is_not_due_the_machine_is_kept_as_it_should_be():
     taints = [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]
     spec = {"nodeTaints": taints, "killIfCommands": ["idea"], "machineTemplate": {"labels": {"rack": "4"}}}
-    seen = sick(**PAUSED).having(reclaim_agent=ReclaimAgent(commands=None))
+    seen = replace(sick(**PAUSED), reclaim_agent=ReclaimAgent(commands=None))
     plan = decide(intent(**spec), seen, MORNING + MINUTE)
     assert (plan.phase, plan.reason, plan.problem) == (Phase.ERROR, "RemediationPaused", True)
     assert kinds(plan) == ["Patch", "ApplyTaints", "InstallAgent"]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -197,7 +198,7 @@ def test_an_unreadable_schedule_leaves_open_whether_we_are_in_it():
 
 
 def test_the_machine_is_remembered_until_all_children_are_gone():
-    left = world(status=running_status(), bootstrap=child(Role.BOOTSTRAP, leaving=True))
+    left = world(status=running_status(), bootstrap=child(Role.BOOTSTRAP, deleting=True))
     assert reported(left, EVENING).machine_ref == reference(Role.MACHINE)
 
 
@@ -314,7 +315,7 @@ def test_the_node_is_remembered_by_its_uid_until_a_reclaim_is_over_and_no_longer
     asked = Reclaim(requested_at=MORNING, reason="idea", node="node-7", machine_uid="x", disabled_at=MORNING)
     gone = world(status=running_status(reclaim=asked))
     still_enabled = reported(gone)
-    over = reported(gone.having(workload=CONNECTED), MORNING + MINUTE, intent(**OFF))
+    over = reported(replace(gone, workload=CONNECTED), MORNING + MINUTE, intent(**OFF))
     assert (still_enabled.node_ref, still_enabled.reclaim) == (gone.status.node_ref, asked)
     past = PastReclaim(at=MORNING, reason="idea", node="node-7")
     assert (over.node_ref, over.reclaim, over.last_reclaim) == (None, None, past)

@@ -69,7 +69,7 @@ def test_what_stands_in_the_status_for_one_role_says_nothing_of_another():
 
 def test_a_child_that_carries_nothing_but_its_name_can_be_read():
     child = views.child(Role.MACHINE, KIND, stored(), ME, ScheduledMachineStatus())
-    assert (child.labels, child.annotations, child.owners, child.spec, child.leaving) == ({}, {}, (), {}, False)
+    assert (child.labels, child.annotations, child.owners, child.spec, child.deleting) == ({}, {}, (), {}, False)
 
 
 def test_what_a_child_carries_is_read():
@@ -78,7 +78,7 @@ def test_what_a_child_carries_is_read():
     )
     child = views.child(Role.MACHINE, KIND, {**raw, "spec": {"e": 1}}, ME, ScheduledMachineStatus())
     assert (child.labels, child.annotations, child.spec) == ({"a": "b"}, {"c": "d"}, {"e": 1})
-    assert (child.resource_version, child.leaving) == ("7", True)
+    assert (child.resource_version, child.deleting) == ("7", True)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_pod_is_finished_when_its_containers_are(phase, finished):
 
 def test_a_pod_that_says_little_has_to_leave_like_any_other():
     seen = pod()
-    assert (seen.controller_kind, seen.mirror, seen.finished, seen.leaving) == (None, False, False, False)
+    assert (seen.controller_kind, seen.mirror, seen.finished, seen.deleting) == (None, False, False, False)
 
 
 @pytest.mark.parametrize(

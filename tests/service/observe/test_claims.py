@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.observe.claims import LOOKED_AT, NEVER, Claim, ClaimQueue
+from service.observe.claims import MOST_EVALUATED, NEVER, Claim, ClaimQueue
 from service.runtime.key import Key
 
 NOW = datetime(2026, 3, 6, 10, tzinfo=UTC)
@@ -14,39 +14,39 @@ def entry(number):
     return (True, f"{number:03}", f"uid-{number}"), Key("team", f"sm-{number}")
 
 
-@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["enter", "leave", "counts", "counts not", "later"]))))
-def test_the_first_is_always_the_one_that_going_through_all_would_find(steps):
-    line, counting, closing, now = ClaimQueue(), set(), {}, NOW
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["add", "remove", "valid", "invalid", "later"]))))
+def test_the_first_valid_claim_is_the_one_that_evaluating_all_would_find(steps):
+    queue, valid, closing, now = ClaimQueue(), set(), {}, NOW
 
-    def judge(one, at):
+    def evaluate(one, at):
         until = closing.get(one, NEVER)
-        return Claim(at, until if at < until else NEVER, one in counting and at < until)
+        return Claim(at, until if at < until else NEVER, one in valid and at < until)
 
     for number, step in steps:
         one = entry(number)
-        if step == "enter" and one not in line.entries:
-            line.enter(one)
-        elif step == "leave" and one in line.entries:
-            line.leave(one)
+        if step == "add" and one not in queue.entries:
+            queue.add(one)
+        elif step == "remove" and one in queue.entries:
+            queue.remove(one)
         elif step == "later":
             now += HOUR / 2
-        elif step.startswith("counts") and one in line.entries:
-            (counting.add if step == "counts" else counting.discard)(one)
+        elif step in ("valid", "invalid") and one in queue.entries:
+            (valid.add if step == "valid" else valid.discard)(one)
             closing[one] = now + HOUR
-            line.touch(one)
-        wanted = next((seen for seen in line.entries if judge(seen, now).counts), None)
-        assert line.first(judge, now) == wanted
-        assert next(line.counting(judge, now), None) == wanted
+            queue.invalidate(one)
+        wanted = next((seen for seen in queue.entries if evaluate(seen, now).valid), None)
+        assert queue.first(evaluate, now) == wanted
+        assert next(queue.valid(evaluate, now), None) == wanted
 
 
-def test_of_a_crowd_behind_the_first_only_some_are_looked_at():
-    line, looked = ClaimQueue(), []
+def test_of_many_claims_behind_the_first_only_some_are_evaluated():
+    queue, evaluated = ClaimQueue(), []
     for number in range(500):
-        line.enter(entry(number))
+        queue.add(entry(number))
 
-    def judge(one, at):
-        looked.append(one)
+    def evaluate(one, at):
+        evaluated.append(one)
         return Claim(at, NEVER, one == entry(0))
 
-    assert list(line.counting(judge, NOW)) == [entry(0)]
-    assert len(looked) <= LOOKED_AT + 1
+    assert list(queue.valid(evaluate, NOW)) == [entry(0)]
+    assert len(evaluated) <= MOST_EVALUATED + 1

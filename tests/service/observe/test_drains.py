@@ -1,4 +1,4 @@
-"""What a drain sees, with watches whose events a test sends itself."""
+"""What the controller observes of a drain, with watches whose events a test sends itself."""
 
 from datetime import timedelta
 
@@ -10,8 +10,8 @@ from service.kube.client import Page
 from service.kube.errors import Unavailable
 from service.kube.resource import PODS, Resource
 from service.observe import drains
+from service.observe.drain_rules import DRAIN_RULE_INDEXES, slim_drain_rule
 from service.observe.drains import OWN_WATCHES, DrainObserver
-from service.observe.watches import _namespace_terms, _slim_drain_rule
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from tests.service.decide.builders import MORNING, cordoned_node, draining_world
@@ -55,13 +55,18 @@ class Scene:
     def __init__(self):
         self.connection, self.woken, self.version = Connection(), [], 10
         self.places = {(CLUSTER, "node-7"): {KEY}}
-        self.sight = DrainObserver(ManualClock(MORNING), self.woken.append, lambda *place: self.places.get(place, ()))
+        self.observer = DrainObserver(
+            ManualClock(MORNING), self.woken.append, lambda *place: self.places.get(place, ())
+        )
         self.rules = None
 
-    async def look(self, key=KEY, node="node-7"):
+    def users(self, *place):
+        return self.places.get(place, ())
+
+    async def observe(self, key=KEY, node="node-7"):
         self.places[CLUSTER, node] = {key}
         world = draining_world(node=cordoned_node(name=node))
-        return await self.sight.look(key, world, self.connection, self.rules)
+        return await self.observer.observe(key, world, self.connection, self.rules)
 
     def put(self, name, watch="drain pods on node-7", *, node="node-7", phase="Running", **metadata):
         self.version += 1
@@ -102,18 +107,18 @@ def scene():
 
 
 async def test_the_pods_of_a_node_are_watched_while_it_is_drained_and_no_longer(scene):
-    assert named(await scene.look()) == []
+    assert named(await scene.observe()) == []
     scene.put("b")
     scene.put("a")
-    world = await scene.look()
+    world = await scene.observe()
     assert (named(world), world.pods_requeue_after) == (["a", "b"], None)
     assert scene.connection.listed == []
-    scene.sight.over(KEY)
+    scene.observer.forget(KEY)
     assert scene.connection.watched == {}
 
 
-async def test_a_pod_that_goes_or_finishes_wakes_its_machine_and_nothing_else_does(scene):
-    await scene.look()
+async def test_only_a_pod_that_leaves_or_finishes_wakes_its_machine(scene):
+    await scene.observe()
     scene.put("web")
     scene.woken.clear()
     scene.put("web", annotations={"example.com/beat": "2"})
@@ -122,30 +127,30 @@ async def test_a_pod_that_goes_or_finishes_wakes_its_machine_and_nothing_else_do
     scene.put("web", deletionTimestamp="2026-03-02T10:00:00Z", phase="Succeeded")
     scene.gone("web")
     assert scene.woken == [KEY] * 3
-    scene.sight._draining.clear()
+    scene.observer._draining.clear()
     scene.put("web2")
     assert len(scene.woken) == 3
 
 
-async def test_a_crowd_of_nodes_shares_one_watch(scene):
-    crowd = [(Key("team", f"desk-{number}"), f"node-{number}") for number in range(OWN_WATCHES + 30)]
-    for key, node in crowd:
-        await scene.look(key, node)
+async def test_many_nodes_share_one_watch(scene):
+    many = [(Key("team", f"desk-{number}"), f"node-{number}") for number in range(OWN_WATCHES + 30)]
+    for key, node in many:
+        await scene.observe(key, node)
     assert len(scene.connection.watched) == OWN_WATCHES + 1
-    key, node = crowd[-1]
+    key, node = many[-1]
     scene.woken.clear()
     scene.put("web", "drain pods", node=node)
-    scene.put("other", "drain pods", node="a Node that nobody drains")
-    assert (named(await scene.look(key, node)), scene.woken) == (["web"], [key])
-    for key, _ in crowd:
-        scene.sight.over(key)
-    assert (scene.connection.watched, scene.sight._shared._workloads) == ({}, {})
+    scene.put("other", "drain pods", node="a Node that is not drained")
+    assert (named(await scene.observe(key, node)), scene.woken) == (["web"], [key])
+    for key, _ in many:
+        scene.observer.forget(key)
+    assert (scene.connection.watched, scene.observer._shared._workloads) == ({}, {})
 
 
-async def test_pods_that_cannot_be_watched_are_listed_ever_less_often(scene):
+async def test_pods_that_cannot_be_watched_are_listed_less_and_less_often(scene):
     scene.connection.late = ("drain pods on node-7",)
     scene.connection.pods = [pod("web", "node-7")]
-    worlds = [await scene.look() for _ in range(6)]
+    worlds = [await scene.observe() for _ in range(6)]
     assert scene.connection.listed == ["spec.nodeName=node-7"] * 6
     assert {tuple(named(world)) for world in worlds} == {("web",)}
     pauses = [world.pods_requeue_after.total_seconds() for world in worlds]
@@ -153,15 +158,15 @@ async def test_pods_that_cannot_be_watched_are_listed_ever_less_often(scene):
         assert 0.8 * full <= pause <= full
 
 
-async def test_a_watch_that_broke_is_not_believed(scene):
-    await scene.look()
+async def test_the_cache_of_a_broken_watch_is_not_used(scene):
+    await scene.observe()
     scene.put("web")
     (reflector,) = scene.connection.watched["drain pods on node-7"]._reflectors.values()
     reflector.error = Unavailable("broken")
-    world = await scene.look()
+    world = await scene.observe()
     assert (named(world), scene.connection.listed) == ([], ["spec.nodeName=node-7"])
     reflector.error = None
-    assert named(await scene.look()) == ["web"]
+    assert named(await scene.observe()) == ["web"]
 
 
 async def test_a_worker_does_not_wait_for_the_list_of_all_pods(scene, monkeypatch):
@@ -176,48 +181,48 @@ async def test_a_worker_does_not_wait_for_the_list_of_all_pods(scene, monkeypatc
 
     scene.connection.watch = unsynced
     scene.connection.pods = [pod("web", "node-7")]
-    world = await scene.look()
+    world = await scene.observe()
     assert (named(world), world.pods_requeue_after is None) == (["web"], False)
 
 
 async def test_the_time_of_a_deletion_is_the_clocks(scene):
-    await scene.look()
+    await scene.observe()
     scene.put("web", deletionTimestamp="2026-11-02T10:00:00Z")
-    (web,) = (await scene.look()).pods
-    assert (web.leaving, web.deleted_at) == (True, MORNING)
+    (web,) = (await scene.observe()).pods
+    assert (web.deleting, web.deleted_at) == (True, MORNING)
 
 
 @pytest.mark.parametrize("nonsense", ["tomorrow", "0001-01-01T00:00:00Z", 5])
-async def test_a_deletion_at_no_time_is_not_a_pods(scene, nonsense):
+async def test_a_pod_with_an_implausible_deletion_time_is_not_read(scene, nonsense):
     scene.connection.late = ("drain pods on node-7",)
     scene.connection.pods = [pod("web", "node-7", deletionTimestamp=nonsense)]
     with pytest.raises(Unavailable, match="not a pod"):
-        await scene.look()
+        await scene.observe()
 
 
-# What pods belong to
+# The objects that pods belong to
 
 
 async def test_a_pod_whose_daemonset_does_not_exist_is_an_orphan(scene):
-    await scene.look()
+    await scene.observe()
     scene.put("log", **owned_by("DaemonSet", "log"))
-    assert [pod.orphaned for pod in (await scene.look()).pods] == [True]
+    assert [pod.orphaned for pod in (await scene.observe()).pods] == [True]
     scene.there("daemonsets", "log")
-    assert [pod.orphaned for pod in (await scene.look()).pods] == [False]
+    assert [pod.orphaned for pod in (await scene.observe()).pods] == [False]
     assert KEY in scene.woken
 
 
 async def test_where_daemonsets_cannot_be_listed_none_counts_as_gone(scene):
     scene.connection.late = ("drain daemonsets",)
-    await scene.look()
+    await scene.observe()
     scene.put("log", **owned_by("DaemonSet", "log"))
-    assert [pod.orphaned for pod in (await scene.look()).pods] == [False]
+    assert [pod.orphaned for pod in (await scene.observe()).pods] == [False]
 
 
 async def test_without_pods_of_a_daemonset_or_rules_nothing_else_is_watched(scene):
-    await scene.look()
+    await scene.observe()
     scene.put("web", **owned_by("ReplicaSet", "web"))
-    await scene.look()
+    await scene.observe()
     assert list(scene.connection.watched) == ["drain pods on node-7"]
 
 
@@ -225,7 +230,7 @@ async def test_without_pods_of_a_daemonset_or_rules_nothing_else_is_watched(scen
 
 
 def rules(*raws):
-    informer = Informer(None, RULES, slim=_slim_drain_rule, indexes={"namespace": _namespace_terms})
+    informer = Informer(None, RULES, slim=slim_drain_rule, indexes=DRAIN_RULE_INDEXES)
     (cache,) = informer._caches.values()
     (reflector,) = informer._reflectors.values()
     for raw in raws:
@@ -241,30 +246,30 @@ def rule(name="rule", namespace="team", **spec):
 
 async def test_only_rules_of_the_machines_namespace_count(scene):
     scene.rules = rules(rule("ours"), rule("theirs", "other"))
-    world = await scene.look()
+    world = await scene.observe()
     assert [rule.name for rule in world.drain_rules.rules] == ["ours"]
-    assert scene.sight.draining("team") == [KEY]
-    assert scene.sight.draining("other") == []
+    assert scene.observer.draining("team") == [KEY]
+    assert scene.observer.draining("other") == []
 
 
 async def test_labels_of_namespaces_are_read_only_where_a_rule_asks_for_them(scene):
-    await scene.look()
+    await scene.observe()
     scene.put("web")
     scene.rules = rules(rule(pods=[{"namespaceSelector": {"matchLabels": {"team": "data"}}}]))
-    (web,) = (await scene.look()).pods
+    (web,) = (await scene.observe()).pods
     assert web.namespace_labels is None
     scene.there("namespaces", "apps", None, labels={"team": "data", "odd": 5})
-    (web,) = (await scene.look()).pods
+    (web,) = (await scene.observe()).pods
     assert web.namespace_labels == {"team": "data"}
     assert KEY in scene.woken
 
 
-async def test_rules_that_cannot_be_listed_are_a_problem_and_looked_for_again(scene):
+async def test_rules_that_cannot_be_listed_are_a_problem_and_listed_again(scene):
     scene.rules = rules()
     (reflector,) = scene.rules._reflectors.values()
     reflector.synced.clear()
     reflector.error = Unavailable("forbidden")
-    world = await scene.look()
+    world = await scene.observe()
     assert "MachineDrainRules cannot be listed: forbidden" in world.drain_rules.problem
     assert world.pods_requeue_after == timedelta(seconds=5)
 
@@ -272,20 +277,20 @@ async def test_rules_that_cannot_be_listed_are_a_problem_and_looked_for_again(sc
 async def test_a_giant_rule_is_a_problem_of_its_own_namespace_only(scene):
     giant = rule("giant", pods=[{"selector": {"matchLabels": {f"k{n}": "v" * 60 for n in range(2000)}}}])
     scene.rules = rules(giant)
-    assert "MachineDrainRule giant cannot be read" in (await scene.look()).drain_rules.problem
+    assert "MachineDrainRule giant cannot be read" in (await scene.observe()).drain_rules.problem
     scene.rules = rules(rule("giant", "other", pods=giant["spec"]["pods"]), rule("ours"))
-    assert (await scene.look()).drain_rules.problem is None
+    assert (await scene.observe()).drain_rules.problem is None
 
 
 # Budgets
 
 
-async def test_budgets_are_watched_once_an_eviction_was_refused_and_wake_whom_they_let_go(scene):
-    await scene.look()
+async def test_budgets_are_watched_once_an_eviction_was_refused_and_wake_the_machines_that_they_allow(scene):
+    await scene.observe()
     scene.put("web", labels={"app": "web"})
-    (web,) = (await scene.look()).pods
+    (web,) = (await scene.observe()).pods
     assert "drain poddisruptionbudgets" not in scene.connection.watched
-    scene.sight.refused(KEY, scene.connection, web, "a budget", None)
+    scene.observer.eviction_refused(KEY, scene.connection, web, "a budget", None)
     scene.woken.clear()
     (cache,) = scene.connection.watched["drain poddisruptionbudgets"]._caches.values()
     for version, allowed in ((1, 0), (2, 0), (3, 1)):
@@ -293,5 +298,5 @@ async def test_budgets_are_watched_once_an_eviction_was_refused_and_wake_whom_th
         spec = {"selector": {"matchLabels": {"app": "web"}}}
         cache.upsert({"metadata": metadata, "spec": spec, "status": {"disruptionsAllowed": allowed}})
     assert scene.woken == [KEY]
-    (web,) = (await scene.look()).pods
+    (web,) = (await scene.observe()).pods
     assert web.refusal.retry_after == timedelta(0)

@@ -1,4 +1,4 @@
-"""When the API server is asked who changed a provider's object, and how long its answer holds."""
+"""When the controller asks the API server which field manager changed an object, and how long the answer holds."""
 
 import asyncio
 from dataclasses import replace
@@ -11,7 +11,7 @@ from service.decide.drift import SpecChange
 from service.decide.world import Role
 from service.kube.errors import Forbidden, Unavailable
 from service.observe import drifts
-from service.observe.drifts import Drifts
+from service.observe.drifts import DriftObserver
 from tests.service.decide.builders import MORNING, child, identity, intent, machine, running_world
 
 CHANGED = {"address": "192.0.2.7", "port": 23}
@@ -19,7 +19,7 @@ BY_A_PERSON = (SpecChange("spec.port", "kubectl-edit"),)
 
 
 class Server:
-    """Has one RemoteMachine; `person` is whether somebody edited it, or it merely reads otherwise."""
+    """Has one RemoteMachine; `person` is whether a user edited it, or the provider only formats it otherwise."""
 
     def __init__(self, *, person, uid="uid-of-desk-infra"):
         ours = {"manager": names.FIELD_MANAGER, "fieldsV1": {"f:spec": {} if person else {"f:port": {}}}}
@@ -30,7 +30,7 @@ class Server:
             "spec": CHANGED,
         }
         self.asked, self.error = 0, None
-        self.drifts = Drifts(self, self.resolve)
+        self.drifts = DriftObserver(self, self.resolve)
 
     async def resolve(self, _api_version, kind):
         return kind
@@ -42,39 +42,39 @@ class Server:
             raise self.error
         return self.raw
 
-    async def look(self, of=None, **seen):
+    async def observe(self, of=None, **seen):
         known = {"spec": CHANGED, "generation": 2, "resource_version": "9", **seen.pop("child", {})}
         there = replace(child(Role.INFRASTRUCTURE), **known)
-        return await self.drifts.look(
+        return await self.drifts.observe(
             SimpleNamespace(intent=of or intent()), running_world(infrastructure=there, **seen)
         )
 
 
 async def test_nothing_is_asked_while_the_object_says_what_we_sent():
     server = Server(person=True)
-    assert await server.look(child={"spec": {"address": "192.0.2.7", "port": "22", "providerID": "x"}}) == ()
+    assert await server.observe(child={"spec": {"address": "192.0.2.7", "port": "22", "providerID": "x"}}) == ()
     assert server.asked == 0
 
 
 @pytest.mark.parametrize(("person", "found"), [(True, BY_A_PERSON), (False, ())])
 async def test_it_is_asked_once_who_changed_it(person, found):
     server = Server(person=person)
-    assert [await server.look() for _ in range(3)] == [found] * 3
+    assert [await server.observe() for _ in range(3)] == [found] * 3
     assert server.asked == 1
 
 
 @pytest.mark.parametrize(("person", "asked"), [(True, 2), (False, 1)])
 async def test_that_nothing_was_changed_holds_while_only_the_status_is_written(person, asked):
     server = Server(person=person)
-    await server.look()
-    await server.look(child={"resource_version": "10"})
+    await server.observe()
+    await server.observe(child={"resource_version": "10"})
     assert server.asked == asked
 
 
 async def test_it_is_asked_again_when_the_spec_changes():
     server = Server(person=False)
-    await server.look()
-    await server.look(child={"generation": 3})
+    await server.observe()
+    await server.observe(child={"generation": 3})
     assert server.asked == 2
 
 
@@ -82,20 +82,20 @@ async def test_it_is_asked_again_when_the_spec_changes():
 async def test_who_changed_it_is_unknown_while_the_server_does_not_say(error):
     server = Server(person=True)
     server.error = error
-    assert await server.look() is None
+    assert await server.observe() is None
     server.error = None
-    assert await server.look() == BY_A_PERSON
+    assert await server.observe() == BY_A_PERSON
 
 
 async def test_a_server_that_hangs_holds_a_pass_up_for_a_moment_only(monkeypatch):
-    monkeypatch.setattr(drifts, "ASK_SECONDS", 0.01)
+    monkeypatch.setattr(drifts, "TIMEOUT_SECONDS", 0.01)
     server = Server(person=True)
     server.get = lambda *_, **__: asyncio.sleep(60)
-    assert await server.look() is None
+    assert await server.observe() is None
 
 
 async def test_another_object_of_the_name_says_nothing():
-    assert await Server(person=True, uid="another").look() is None
+    assert await Server(person=True, uid="another").observe() is None
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,20 @@ async def test_another_object_of_the_name_says_nothing():
     [
         {"of": intent(killSwitch=True)},
         {"machine": None},
-        {"machine": machine(of={"leaving": True})},
+        {"machine": machine(of={"deleting": True})},
         {"me": identity(deleting_since=MORNING)},
         {"of": intent(bootstrapSpec={**intent().spec.bootstrap_spec.to_json(), "spec": {"version": "v2"}})},
     ],
-    ids=["killed", "no Machine", "leaving", "being deleted", "edited"],
+    ids=["killed", "no Machine", "Machine deleting", "being deleted", "edited"],
 )
 async def test_nothing_is_asked_about_what_goes_or_was_made_from_another_spec(seen):
     server = Server(person=True)
-    assert (await server.look(**seen), server.asked) == ((), 0)
+    assert (await server.observe(**seen), server.asked) == ((), 0)
 
 
 async def test_answers_do_not_pile_up(monkeypatch):
     monkeypatch.setattr(drifts, "_MOST_ANSWERS", 1)
     server = Server(person=True)
     server.drifts._answers["another"] = None
-    await server.look()
+    await server.observe()
     assert list(server.drifts._answers) == ["uid-of-desk-infra"]

@@ -6,7 +6,7 @@ from crds.providers import DEFAULT_POLICY
 from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.intent import read_intent
 from service.observe import hosts
-from service.observe.hosts import Hosts, Sources, rank_of
+from service.observe.hosts import ClaimLookups, Hosts, rank_of
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 
@@ -25,19 +25,19 @@ def host_terms(raw):
 
 
 def conflict(mine, *peers, now=OPEN):
-    return Line(mine, *peers).better(mine, now)
+    return Claims(mine, *peers).outranked_by(mine, now)
 
 
-class Line:
-    """Those who name the same host, and how often one was read to find out whether it wants it."""
+class Claims:
+    """ScheduledMachines that name the same host, and how often one was read to evaluate its claim."""
 
     def __init__(self, *objects):
         self.objects = {key_of(raw): raw for raw in objects}
         self.reads = 0
         self.clusters = {Key("team", "demo"), Key("team", "another")}
-        self.hosts = Hosts(DEFAULT_IDENTITIES, Sources(self.objects.get, self.read, self.clusters.__contains__))
+        self.hosts = Hosts(DEFAULT_IDENTITIES, ClaimLookups(self.objects.get, self.read, self.clusters.__contains__))
         for key, raw in self.objects.items():
-            self.hosts.saw(key, raw)
+            self.hosts.update(key, raw)
 
     def read(self, raw):
         self.reads += 1
@@ -45,14 +45,14 @@ class Line:
 
     def change(self, raw):
         self.objects[key_of(raw)] = raw
-        return self.hosts.saw(key_of(raw), raw)
+        return self.hosts.update(key_of(raw), raw)
 
-    def better(self, mine, now=OPEN):
-        return self.hosts.better(key_of(mine), rank_of(mine), host_terms(mine), now)
+    def outranked_by(self, mine, now=OPEN):
+        return self.hosts.outranked_by(key_of(mine), rank_of(mine), host_terms(mine), now)
 
-    def claimants(self, but, now=OPEN):
-        (term,) = host_terms(but)
-        return list(self.hosts.claimants(term, now, but=key_of(but)))
+    def candidates(self, exclude, now=OPEN):
+        (term,) = host_terms(exclude)
+        return list(self.hosts.candidates(term, now, exclude=key_of(exclude)))
 
 
 def key_of(raw):
@@ -73,7 +73,7 @@ def test_of_two_created_in_the_same_second_exactly_one_gets_it():
     assert (conflict(one, two) is None) != (conflict(two, one) is None)
 
 
-def test_who_has_a_machine_keeps_the_host():
+def test_an_object_with_a_machine_keeps_the_host():
     holder = scheduled("newer", created="2026-02-01T00:00:00Z", has_machine=True)
     assert conflict(OLDER, holder) == Key("team", "newer")
     assert conflict(holder, OLDER) is None
@@ -89,11 +89,11 @@ def test_who_has_a_machine_keeps_the_host():
     ],
     ids=["killed", "disabled", "invalid", "being deleted"],
 )
-def test_who_does_not_want_a_machine_has_no_claim(peer):
+def test_an_object_that_wants_no_machine_has_no_claim(peer):
     assert conflict(NEWER, peer) is None
 
 
-def test_outside_its_window_nobody_has_a_claim_unless_its_machine_is_still_there():
+def test_outside_its_window_an_object_has_no_claim_unless_its_machine_still_exists():
     assert conflict(NEWER, OLDER, now=CLOSED) is None
     assert conflict(NEWER, scheduled("older", has_machine=True), now=CLOSED) == TAKEN
 
@@ -104,9 +104,9 @@ def test_a_host_stays_taken_while_a_machine_runs_on_it_although_its_spec_names_a
     moved["status"]["hostHash"] = host
     moved["spec"]["infrastructureSpec"]["spec"] = {"address": "192.0.2.8"}
     assert conflict(NEWER, moved) == TAKEN
-    line = Line(NEWER, moved)
-    assert host in line.change({**moved, "status": {}}), "who waits for it is woken"
-    assert line.better(NEWER) is None
+    claims = Claims(NEWER, moved)
+    assert host in claims.change({**moved, "status": {}}), "the controller wakes the objects that wait for it"
+    assert claims.outranked_by(NEWER) is None
 
 
 def test_a_host_is_known_by_what_the_spec_says_of_it_and_by_its_provider_id():
@@ -125,10 +125,10 @@ def running_on(provider_id, name, **spec):
 
 def test_the_same_provider_id_is_a_conflict_within_one_cluster_only():
     one, two = running_on("metal://7", "one"), running_on("metal://7", "two")
-    line = Line(one, two, elsewhere := running_on("metal://7", "zoo", clusterName="another"))
-    assert line.better(two) == Key("team", "one")
-    assert line.better(elsewhere) is None
-    assert line.hosts.sharing(key_of(two), "team/demo/metal://7") == {"uid-one"}
+    claims = Claims(one, two, elsewhere := running_on("metal://7", "zoo", clusterName="another"))
+    assert claims.outranked_by(two) == Key("team", "one")
+    assert claims.outranked_by(elsewhere) is None
+    assert claims.hosts.others_on_host(key_of(two), "team/demo/metal://7") == {"uid-one"}
 
 
 @pytest.mark.parametrize(
@@ -162,23 +162,23 @@ def test_a_machine_on_another_host_has_no_claim_to_the_one_that_its_spec_names_b
 
 
 def test_without_a_cluster_there_is_no_claim():
-    line = Line(OLDER, NEWER)
-    line.clusters.clear()
-    assert line.better(NEWER) is None
+    claims = Claims(OLDER, NEWER)
+    claims.clusters.clear()
+    assert claims.outranked_by(NEWER) is None
     assert conflict(NEWER, scheduled("older", clusterName="gone")) is None
 
 
 def test_a_cluster_that_comes_or_goes_changes_the_claims_of_those_that_name_it():
     older = scheduled("older", clusterName="another")
-    line = Line(older, NEWER)
-    assert line.better(NEWER) == TAKEN
-    line.clusters.discard(Key("team", "another"))
-    assert line.hosts.reconsider([TAKEN]) == set(host_terms(older))
-    assert line.better(NEWER) is None
-    assert list(line.hosts.claimants(host_terms(older)[0], OPEN)) == [key_of(NEWER)]
-    line.clusters.add(Key("team", "another"))
-    line.hosts.reconsider([TAKEN, Key("team", "unknown")])
-    assert line.better(NEWER) == TAKEN
+    claims = Claims(older, NEWER)
+    assert claims.outranked_by(NEWER) == TAKEN
+    claims.clusters.discard(Key("team", "another"))
+    assert claims.hosts.invalidate([TAKEN]) == set(host_terms(older))
+    assert claims.outranked_by(NEWER) is None
+    assert list(claims.hosts.candidates(host_terms(older)[0], OPEN)) == [key_of(NEWER)]
+    claims.clusters.add(Key("team", "another"))
+    claims.hosts.invalidate([TAKEN, Key("team", "unknown")])
+    assert claims.outranked_by(NEWER) == TAKEN
 
 
 @pytest.mark.parametrize("spec", [{}, {"spec": 5, "status": 5}, {"spec": {"infrastructureSpec": "x"}}])
@@ -186,63 +186,66 @@ def test_nonsense_names_no_host(spec):
     assert host_terms({"metadata": {"namespace": "team"}, **spec}) == []
 
 
-def crowd(count, **spec):
+def copies(count, **spec):
     return [scheduled(f"copy-{n:03}", created=f"2026-01-01T00:00:{n % 60:02}Z", **spec) for n in range(count)]
 
 
-def test_in_a_crowd_for_one_host_each_learns_who_goes_first_without_reading_all():
-    line = Line(*crowd(300))
-    assert [raw for raw in line.objects.values() if line.better(raw) is None] == [line.objects["team", "copy-000"]]
-    assert line.reads == 1
+def test_the_first_of_many_claims_to_one_host_is_found_without_reading_all():
+    claims = Claims(*copies(300))
+    assert [raw for raw in claims.objects.values() if claims.outranked_by(raw) is None] == [
+        claims.objects["team", "copy-000"]
+    ]
+    assert claims.reads == 1
 
 
-def test_those_in_front_who_want_nothing_are_read_once_and_not_for_everybody_behind_them():
-    idle, eager = crowd(200, killSwitch=True), [scheduled(f"eager-{n}", created="2026-02-01T00:00:00Z") for n in "abc"]
-    line = Line(*idle, *eager)
-    assert [line.better(raw) for raw in eager] == [None, Key("team", "eager-a"), Key("team", "eager-a")]
-    assert line.reads == 201
+def test_earlier_objects_without_a_valid_claim_are_read_once_and_not_for_every_later_one():
+    idle, eager = copies(200, killSwitch=True), [scheduled(f"eager-{n}", created="2026-02-01T00:00:00Z") for n in "abc"]
+    claims = Claims(*idle, *eager)
+    assert [claims.outranked_by(raw) for raw in eager] == [None, Key("team", "eager-a"), Key("team", "eager-a")]
+    assert claims.reads == 201
 
 
-def test_a_crowd_that_changes_one_by_one_is_not_gone_through_each_time():
-    idle = crowd(400, killSwitch=True)
-    line = Line()
-    judged = []
-    line.hosts._judge = lambda entry, now, judge=line.hosts._judge: judged.append(entry) or judge(entry, now)
+def test_claims_that_change_one_by_one_are_not_all_evaluated_each_time():
+    idle = copies(400, killSwitch=True)
+    claims = Claims()
+    evaluated = []
+    evaluate = claims.hosts._evaluate
+    claims.hosts._evaluate = lambda entry, now: evaluated.append(entry) or evaluate(entry, now)
     for raw in reversed(idle):
-        line.objects[key_of(raw)] = raw
-        for term in line.hosts.saw(key_of(raw), raw):
-            assert list(line.hosts.claimants(term, OPEN)) == []
-    assert len(judged) == 400
+        claims.objects[key_of(raw)] = raw
+        for term in claims.hosts.update(key_of(raw), raw):
+            assert list(claims.hosts.candidates(term, OPEN)) == []
+    assert len(evaluated) == 400
 
 
-def test_who_wants_the_host_is_found_out_anew_at_a_boundary_and_when_a_clock_is_set_back():
-    line = Line(OLDER, NEWER)
-    assert line.better(NEWER) == TAKEN
-    assert line.better(NEWER, CLOSED) is None
-    assert line.better(NEWER, OPEN) == TAKEN
+def test_claims_are_evaluated_again_at_a_boundary_and_when_the_clock_is_set_back():
+    claims = Claims(OLDER, NEWER)
+    assert claims.outranked_by(NEWER) == TAKEN
+    assert claims.outranked_by(NEWER, CLOSED) is None
+    assert claims.outranked_by(NEWER, OPEN) == TAKEN
 
 
-def test_a_change_that_matters_to_others_is_told_and_any_other_is_not():
-    line = Line(OLDER, NEWER)
+def test_only_a_change_that_affects_claims_names_its_hosts():
+    claims = Claims(OLDER, NEWER)
     (term,) = host_terms(OLDER)
-    assert line.change({**OLDER, "status": {"message": "waiting"}}) == ()
+    assert claims.change({**OLDER, "status": {"message": "waiting"}}) == ()
     edited = scheduled("older", killSwitch=True)
     edited["metadata"]["generation"] = 2
-    assert line.change(edited) == (term,)
-    assert line.better(NEWER) is None
-    assert line.change(scheduled("older", has_machine=True)) == (term,)
-    assert line.claimants(NEWER) == [TAKEN]
+    assert claims.change(edited) == (term,)
+    assert claims.outranked_by(NEWER) is None
+    assert claims.change(scheduled("older", has_machine=True)) == (term,)
+    assert claims.candidates(NEWER) == [TAKEN]
 
 
-def test_who_is_gone_stands_in_no_line():
-    line = Line(OLDER, NEWER)
-    line.hosts.saw(TAKEN, None)
-    assert line.better(NEWER) is None
-    assert line.claimants(NEWER) == []
-    assert line.hosts.saw(TAKEN, None) == ()
+def test_an_object_that_is_gone_has_no_claim():
+    claims = Claims(OLDER, NEWER)
+    claims.hosts.update(TAKEN, None)
+    assert claims.outranked_by(NEWER) is None
+    assert claims.candidates(NEWER) == []
+    assert claims.hosts.update(TAKEN, None) == ()
 
 
-def test_the_last_in_line_is_told_when_the_one_before_him_goes():
-    line = Line(OLDER, NEWER)
-    (term,) = line.hosts.saw(TAKEN, None)
-    assert list(line.hosts.claimants(term, OPEN, but=TAKEN)) == [key_of(NEWER)]
+def test_the_next_candidate_is_found_when_the_first_is_gone():
+    claims = Claims(OLDER, NEWER)
+    (term,) = claims.hosts.update(TAKEN, None)
+    assert list(claims.hosts.candidates(term, OPEN, exclude=TAKEN)) == [key_of(NEWER)]

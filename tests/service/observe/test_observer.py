@@ -1,4 +1,4 @@
-"""What can be seen of the children when kinds come, go, are refused or change their version under our eyes."""
+"""What the observer reads of the children while kinds are added, removed, refused or change their version."""
 
 import asyncio
 from types import SimpleNamespace
@@ -15,7 +15,8 @@ from service.decide.world import Contract, Role
 from service.kube.errors import Forbidden, NotFound, Unavailable, from_response
 from service.kube.resource import Resource
 from service.observe.observer import Observer
-from service.observe.watches import CapiInformers, NotListedError
+from service.observe.provider_watches import NotListedError
+from service.observe.watches import CapiInformers
 from service.runtime.key import Key
 from tests.service.decide import builders
 from tests.service.decide.builders import CLUSTER_UID, EVENING, MORNING, PROVIDER_ID, UID
@@ -78,6 +79,7 @@ class Scene:
             made = child(role)
             self.kinds[made["apiVersion"], made["kind"]] = cache_of(made["apiVersion"], made["kind"], made)
         self.asked, self.answer, self.on_kind = [], NO_SUCH_OBJECT, None
+        self.providers = self
 
     async def kind(self, *kind):
         if self.on_kind:
@@ -127,14 +129,14 @@ def scene():
     return Scene()
 
 
-async def test_everything_is_seen_where_everything_is_served(scene):
+async def test_everything_is_observed_where_everything_is_served(scene):
     world = await scene.world()
     assert {child.role for child in world.children} == set(Role)
     assert (world.unreadable, world.me.uid) == ({}, UID)
 
 
 @pytest.mark.parametrize("now", [MORNING, EVENING], ids=["in its window", "outside"])
-async def test_what_is_seen_belongs_together_though_the_contract_goes_while_we_look(scene, now):
+async def test_one_observation_uses_one_contract_although_it_changes_meanwhile(scene, now):
     async def forget():
         scene.capi = None
 
@@ -153,7 +155,7 @@ async def test_without_a_cache_of_machines_nothing_is_taken_from_under_one(scene
 
 
 @pytest.mark.parametrize("now", [MORNING, EVENING], ids=["in its window", "outside"])
-async def test_a_machine_whose_kind_is_not_served_is_unseen_and_not_gone(scene, now):
+async def test_a_machine_whose_kind_is_not_served_is_unreadable_and_not_gone(scene, now):
     scene.capi.machines.objects.clear()
     scene.answer = NO_SUCH_PATH
     world = await scene.world()
@@ -182,14 +184,14 @@ async def test_an_object_recorded_in_a_version_that_is_not_served_any_more_is_fo
     assert world.infrastructure.ours
 
 
-async def test_or_in_any_other_version_that_is(scene):
+async def test_or_in_any_other_version_that_is_served(scene):
     del scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND]
     scene.kinds[f"{INFRASTRUCTURE}/v1", KIND] = cache_of(f"{INFRASTRUCTURE}/v1", KIND, child(Role.INFRASTRUCTURE))
     assert (await scene.world()).infrastructure.api_version == f"{INFRASTRUCTURE}/v1"
 
 
 @pytest.mark.parametrize(("now", "removed"), [(MORNING, set()), (EVENING, {Role.MACHINE})], ids=["in", "outside"])
-async def test_an_object_whose_kind_is_served_in_no_version_is_unseen_and_its_machine_not_lost(scene, now, removed):
+async def test_an_object_whose_kind_is_served_in_no_version_is_unreadable_and_its_machine_not_lost(scene, now, removed):
     del scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND]
     world = await scene.world()
     assert world.unreadable[Role.INFRASTRUCTURE].failure.reason == "KindNotServed"
@@ -198,7 +200,7 @@ async def test_an_object_whose_kind_is_served_in_no_version_is_unseen_and_its_ma
     assert deleted(plan) == removed
 
 
-async def test_another_kind_in_the_spec_is_not_looked_for_while_the_old_one_is_recorded():
+async def test_another_kind_in_the_spec_is_not_read_while_the_old_one_is_recorded():
     scene = Scene(infrastructureSpec={**builders.SPEC["infrastructureSpec"], "kind": "OtherMachine"})
     scene.kinds[f"{INFRASTRUCTURE}/v1beta1", "OtherMachine"] = cache_of(f"{INFRASTRUCTURE}/v1beta1", "OtherMachine")
     del scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND]
@@ -223,7 +225,7 @@ async def test_a_kind_that_cannot_be_listed_hides_one_object_and_no_more(scene, 
     assert {child.role for child in world.children} == {Role.MACHINE, Role.BOOTSTRAP}
 
 
-async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_is_no_deletion(scene):
+async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_does_not_count_as_a_deletion(scene):
     scene.kinds[f"{INFRASTRUCTURE}/v1beta1", KIND] = cache_of(f"{INFRASTRUCTURE}/v1beta1", KIND)
     scene.answer = NO_SUCH_PATH
     assert Role.INFRASTRUCTURE in (await scene.world()).unreadable
@@ -233,8 +235,8 @@ async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_
 
 
 @pytest.mark.parametrize(("spec", "listed"), [({}, ["node-7"]), ({"killSwitch": True}, [])])
-async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not_matter_any_more(spec, listed):
-    """What is to go at once does not wait for a workload cluster that takes long to say what runs there."""
+async def test_the_pods_of_a_shutdown_are_read_unless_the_machine_is_deleted_at_once(spec, listed):
+    """A machine that is deleted at once does not wait for a slow workload cluster to list its pods."""
     scene, asked = Scene(**spec), []
     scene.raw["status"]["shutdownStartedAt"] = "2026-03-02T09:59:00Z"
     scene.capi.machines.objects[Key("team", "desk-machine")]["status"]["nodeRef"] = {"name": "node-7"}
@@ -246,13 +248,14 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
         nodes=SimpleNamespace(get=lambda _: node, unreadable=lambda _: None),
     )
     connection.settled.set()
-    scene.observer._workloads.hold = scene.observer._workloads.held_by = lambda *_: connection
+    workloads = scene.observer.workload._workloads
+    workloads.hold = workloads.held_by = lambda *_: connection
 
-    async def look(_key, world, _workload, _rules):
+    async def observe(_key, world, _workload, _rules):
         asked.append(world.node.name)
         return world
 
-    scene.observer.drains.look = look
+    scene.observer.workload.drains.observe = observe
     world = await scene.observer.observe(scene.subject)
     assert (world.node.name, asked) == ("node-7", listed)
 
@@ -267,7 +270,7 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
     ],
     ids=["killed", "disabled", "invalid", "being deleted"],
 )
-async def test_who_does_not_want_a_machine_is_in_no_conflict_about_its_host(unwilling):
+async def test_an_object_that_wants_no_machine_is_in_no_conflict_about_its_host(unwilling):
     scene, taken = Scene(**unwilling.get("spec", {})), Key("team", "other")
     scene.capi.machines.objects.clear()
     for cache in scene.kinds.values():
@@ -275,7 +278,7 @@ async def test_who_does_not_want_a_machine_is_in_no_conflict_about_its_host(unwi
     scene.raw = {**scene.raw, "metadata": {**scene.raw["metadata"], **unwilling.get("metadata", {})}, "status": {}}
     other = {**scene.raw, "metadata": {**scene.raw["metadata"], "name": "other", "uid": "other"}}
     await scene.world()
-    scene.observer.hosts.saw(taken, {**other, "status": {"machineRef": {"name": "other-machine"}}})
+    scene.observer.hosts.update(taken, {**other, "status": {"machineRef": {"name": "other-machine"}}})
     assert (await scene.observer.observe(scene.subject)).host_conflict is None
     scene.raw["spec"] = builders.raw_spec()
     scene.raw["metadata"].pop("deletionTimestamp", None)

@@ -18,10 +18,10 @@ class Scene:
         self.refusals = Refusals(lambda: self.now)
 
     def pauses(self, count):
-        return [self.refusals.note(KEY, WEB, "a budget").total_seconds() for _ in range(count)]
+        return [self.refusals.record(KEY, WEB, "a budget").total_seconds() for _ in range(count)]
 
     def retry_after(self, key=KEY, of=WEB):
-        (marked,) = self.refusals.marked(key, (of,))
+        (marked,) = self.refusals.with_refusals(key, (of,))
         return marked.refusal.retry_after if marked.refusal else None
 
 
@@ -37,35 +37,35 @@ def budget(allowed=1, app="web", namespace="apps", type_=EventType.CHANGED, sele
     return Change(type_, Key(namespace, "budget"), slim_budget(raw), 1)
 
 
-def test_a_refused_eviction_is_asked_for_ever_less_often(scene):
+def test_a_refused_eviction_is_retried_less_and_less_often(scene):
     pauses = scene.pauses(6)
     for pause, full in zip(pauses, (5, 10, 20, 30, 30, 30), strict=True):
         assert 0.8 * full <= pause <= full
 
 
-def test_a_server_that_names_a_pause_is_given_it(scene):
-    assert scene.refusals.note(KEY, WEB, "not reckoned yet", 10.0) == timedelta(seconds=10)
+def test_a_retry_after_of_the_api_server_is_respected(scene):
+    assert scene.refusals.record(KEY, WEB, "not computed yet", 10.0) == timedelta(seconds=10)
 
 
 def test_a_pod_carries_its_refusal_with_what_is_left_of_the_pause(scene):
-    pause = scene.refusals.note(KEY, WEB, "a budget")
+    pause = scene.refusals.record(KEY, WEB, "a budget")
     scene.now += 2
-    (marked,) = scene.refusals.marked(KEY, (WEB,))
+    (marked,) = scene.refusals.with_refusals(KEY, (WEB,))
     assert marked.refusal.reason == "a budget"
     assert marked.refusal.retry_after == pytest.approx(pause - timedelta(seconds=2), abs=timedelta(milliseconds=1))
     scene.now += 60
     assert scene.retry_after() == timedelta(0)
 
 
-@pytest.mark.parametrize("since", [replace(WEB, uid="another"), replace(WEB, leaving=True)])
-def test_the_refusal_of_a_pod_that_is_gone_or_going_is_forgotten(scene, since):
-    scene.refusals.note(KEY, WEB, "a budget")
+@pytest.mark.parametrize("since", [replace(WEB, uid="another"), replace(WEB, deleting=True)])
+def test_the_refusal_of_a_pod_that_is_gone_or_being_deleted_is_forgotten(scene, since):
+    scene.refusals.record(KEY, WEB, "a budget")
     assert scene.retry_after(of=since) is None
     assert scene.retry_after() is None
 
 
-def test_a_drain_that_is_over_leaves_nothing_behind(scene):
-    scene.refusals.note(KEY, WEB, "a budget")
+def test_after_a_drain_no_refusal_is_remembered(scene):
+    scene.refusals.record(KEY, WEB, "a budget")
     scene.refusals.forget(KEY)
     assert scene.retry_after() is None
 
@@ -84,15 +84,15 @@ def test_a_drain_that_is_over_leaves_nothing_behind(scene):
         (budget(allowed="many"), False),
     ],
 )
-def test_a_budget_that_allows_something_has_the_eviction_asked_for_at_once(scene, change, woken):
-    scene.refusals.note(KEY, WEB, "a budget")
-    assert list(scene.refusals.allowed(frozenset({KEY}), change)) == ([KEY] if woken else [])
+def test_a_budget_that_allows_an_eviction_has_it_retried_at_once(scene, change, woken):
+    scene.refusals.record(KEY, WEB, "a budget")
+    assert list(scene.refusals.budget_changed(frozenset({KEY}), change)) == ([KEY] if woken else [])
     assert (scene.retry_after() == timedelta(0)) is woken
 
 
-def test_of_a_crowd_only_as_many_ask_again_as_the_budget_allows(scene):
-    crowd = frozenset(Key("team", f"desk-{number}") for number in range(100))
-    for key in crowd:
-        scene.refusals.note(key, WEB, "a budget")
-    assert len(list(scene.refusals.allowed(crowd, budget(allowed=3)))) == 3
-    assert len(list(scene.refusals.allowed(crowd, budget(allowed=1000)))) == MOST_WOKEN
+def test_only_as_many_machines_retry_as_the_budget_allows(scene):
+    machines = frozenset(Key("team", f"desk-{number}") for number in range(100))
+    for key in machines:
+        scene.refusals.record(key, WEB, "a budget")
+    assert len(list(scene.refusals.budget_changed(machines, budget(allowed=3)))) == 3
+    assert len(list(scene.refusals.budget_changed(machines, budget(allowed=1000)))) == MOST_WOKEN

@@ -1,10 +1,10 @@
-"""Which Nodes ask for themselves, and which of them are nobody's."""
+"""Which Nodes request a reclaim, and which of them belong to no ScheduledMachine."""
 
 import pytest
 
 from crds import names
 from service.observe import unowned_nodes
-from service.observe.unowned_nodes import UnownedNodes, asks_back
+from service.observe.unowned_nodes import UnownedNodes, requests_reclaim
 from service.runtime.cache import Change, EventType
 from service.runtime.key import Key
 
@@ -13,7 +13,7 @@ MACHINE = {"spec": {"clusterName": "prod"}, "status": {"nodeRef": {"name": "node
 
 
 class Machines(dict):
-    """As much of a watched cache as is asked for here."""
+    """The part of a cache that these tests need."""
 
 
 def node(requested="true", uid="u-1"):
@@ -21,7 +21,7 @@ def node(requested="true", uid="u-1"):
 
 
 @pytest.mark.parametrize(
-    ("change_type", "text", "asks"),
+    ("change_type", "text", "requested"),
     [
         (EventType.ADDED, "true", True),
         (EventType.CHANGED, "true", True),
@@ -29,31 +29,31 @@ def node(requested="true", uid="u-1"):
         (EventType.DELETED, "true", False),
     ],
 )
-def test_a_node_asks_with_one_word_for_as_long_as_it_is_there(change_type, text, asks):
-    assert asks_back(Change(change_type, Key("", "node-7"), node(text), 7)) is asks
+def test_only_an_existing_node_with_the_value_true_requests_a_reclaim(change_type, text, requested):
+    assert requests_reclaim(Change(change_type, Key("", "node-7"), node(text), 7)) is requested
 
 
-def test_a_node_without_annotations_asks_for_nothing():
-    assert not asks_back(Change(EventType.ADDED, Key("", "n"), {"metadata": {"name": "n"}}, 7))
+def test_a_node_without_annotations_requests_nothing():
+    assert not requests_reclaim(Change(EventType.ADDED, Key("", "n"), {"metadata": {"name": "n"}}, 7))
 
 
-def test_a_node_of_nobody_is_told_once():
+def test_an_unowned_node_is_reported_once():
     some = UnownedNodes()
-    assert some.asked(HERE, node(), Machines())
-    assert not some.asked(HERE, node(), Machines())
-    assert some.asked(HERE, node(uid="u-2"), None)
+    assert some.report(HERE, node(), Machines())
+    assert not some.report(HERE, node(), Machines())
+    assert some.report(HERE, node(uid="u-2"), None)
 
 
-def test_of_ever_more_nodes_not_all_are_remembered(monkeypatch):
+def test_the_number_of_remembered_nodes_is_bounded(monkeypatch):
     monkeypatch.setattr(unowned_nodes, "MOST_REMEMBERED", 3)
     some = UnownedNodes()
     for number in range(10):
-        assert some.asked(HERE, node(uid=f"u-{number}"), None)
-    assert len(some._told) <= 3
+        assert some.report(HERE, node(uid=f"u-{number}"), None)
+    assert len(some._reported) <= 3
 
 
 @pytest.mark.parametrize(
-    ("key", "raw", "told"),
+    ("key", "raw", "reported"),
     [
         (Key("team", "a-machine"), MACHINE, False),
         (Key("other", "a-machine"), MACHINE, True),
@@ -62,5 +62,5 @@ def test_of_ever_more_nodes_not_all_are_remembered(monkeypatch):
     ],
     ids=["ours", "another namespace", "another cluster", "without a Node"],
 )
-def test_a_node_whose_machine_has_not_been_looked_at_yet_is_not_nobodys(key, raw, told):
-    assert UnownedNodes().asked(HERE, node(), Machines({key: raw})) is told
+def test_a_node_whose_machine_is_not_observed_yet_is_not_unowned(key, raw, reported):
+    assert UnownedNodes().report(HERE, node(), Machines({key: raw})) is reported

@@ -7,14 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from service.decide.world import Contract
-from service.kube.client import Client
 from service.kube.discovery import CapiResources as Found
-from service.kube.errors import Forbidden, NotFound, Unavailable
+from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
 from service.observe import watches as module
-from service.observe.watches import NotListedError, Watches, WatchListener
-from service.runtime.cache import Change, EventType
-from service.runtime.key import Key
+from service.observe.watches import Watches
 from tests.waiting import until
 
 
@@ -49,13 +46,13 @@ class Cache:
 
 
 class Stage:
-    """Watches whose caches are played, and what discovery says."""
+    """Watches with fake caches, and what discovery answers."""
 
     def __init__(self):
         self.served, self.complete, self.caches = found("v1beta1"), asyncio.Event(), []
         discovery = SimpleNamespace(capi=self.capi)
         self.watches = Watches(None, discovery)
-        self.watches._informer = self.informer
+        self.watches._factory.make = self.informer
 
     async def capi(self):
         return self.served
@@ -72,7 +69,7 @@ class Stage:
 async def staged():
     stage = Stage()
     async with asyncio.TaskGroup() as group:
-        stage.watches._group = group
+        stage.watches._factory.group = group
         stage.complete.set()
         await stage.watches.find_capi()
         await until(lambda: stage.running() == {"v1beta1"})
@@ -108,34 +105,6 @@ async def test_new_caches_that_do_not_become_complete_in_time_are_dropped_and_tr
         assert stage.watches.contract is Contract.V1BETA2
 
 
-GADGETS = Resource("example.com", "v1", "gadgets", "Gadget")
-
-
-@pytest.mark.parametrize(
-    ("error", "failures", "raised"),
-    [
-        (Unavailable("the webhook is dead", status=500), 3, NotListedError),
-        (Unavailable("the webhook is dead", status=429), 3, NotListedError),
-        (Unavailable("the webhook is dead", status=500), 2, Unavailable),
-        (Unavailable("no connection"), 30, Unavailable),
-        (Forbidden("may not", status=403), 1, Forbidden),
-        (None, 0, Unavailable),
-    ],
-)
-async def test_a_kind_that_is_answered_for_but_never_listed_is_broken_and_not_just_slow(
-    monkeypatch, error, failures, raised
-):
-    monkeypatch.setattr(module, "SYNC_SECONDS", 0.01)
-    stage = Stage()
-    cache = Cache(GADGETS, asyncio.Event())
-    cache.error, cache.failures = error, failures
-    stage.watches._kinds[GADGETS] = cache
-    stage.watches._discovery.resolve = lambda *_: asyncio.sleep(0, GADGETS)
-    with pytest.raises(raised) as caught:
-        await stage.watches.kind(GADGETS.api_version, GADGETS.kind)
-    assert type(caught.value) is raised
-
-
 async def test_contract_and_caches_go_together_when_cluster_api_is_no_longer_served():
     async with staged() as (stage, _):
         stage.served = None
@@ -144,9 +113,9 @@ async def test_contract_and_caches_go_together_when_cluster_api_is_no_longer_ser
         await until(lambda: not stage.running())
 
 
-async def test_a_start_waits_out_machines_that_cannot_be_listed_and_takes_what_is_served_by_then(monkeypatch):
+async def test_a_start_waits_until_machines_can_be_listed_and_takes_the_contract_served_then(monkeypatch):
     monkeypatch.setattr(module, "SYNC_SECONDS", 0.05)
-    monkeypatch.setattr(module, "ASK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
     stage = Stage()
     async with asyncio.TaskGroup() as group:
         listed = asyncio.Event()
@@ -182,93 +151,4 @@ async def test_a_watch_that_has_not_been_live_for_long_is_named(kind):
             f"the watch of {watched[kind].resource.label} has not been live for 301 seconds: no answer in time"
         )
         watched[kind].error = NotFound("no such kind")
-        assert watches.not_live is None, "a kind that is not installed is nobody's outage"
-
-
-# Watches that end
-
-
-class Kind:
-    """The watch of a provider's kind, and the keys that its cache holds."""
-
-    def __init__(self, resource, *keys, failures=0):
-        self.resource, self.keys, self.failures = resource, keys, failures
-
-    def __iter__(self):
-        return iter(self.keys)
-
-    def __len__(self):
-        return len(self.keys)
-
-    def get(self, key):
-        return {"metadata": {"name": key.name}}
-
-
-class Ending:
-    """One kind that is watched, and what is heard of it."""
-
-    def __init__(self, *keys, failures=0):
-        self.woken, self.ended, self.forgotten = [], [], []
-        discovery = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
-        client = Client.from_inline("https://127.0.0.1:1", token="t")
-        self.watches = Watches(client, discovery)
-        self.watches.subscribe(
-            WatchListener(child=lambda change: self.woken.append(change.key), ended=self.ended.append)
-        )
-        self.informer = Kind(GADGETS, *keys, failures=failures)
-        self.task = asyncio.get_running_loop().create_task(asyncio.Event().wait())
-        self.watches._kinds[GADGETS], self.watches._kind_tasks[GADGETS] = self.informer, self.task
-
-    def names(self, kind):
-        metadata = {"namespace": "team", "name": "desk", "uid": "u", "resourceVersion": "1"}
-        raw = {"metadata": metadata, "spec": {"bootstrapSpec": {"apiVersion": "example.com/v2", "kind": kind}}}
-        self.watches.scheduled.absorb(raw)
-
-    async def is_over(self):
-        await asyncio.sleep(0)
-        return self.ended == [GADGETS] and self.watches.kinds_watched == 0 and self.task.cancelled()
-
-
-async def test_a_kind_that_no_object_names_is_not_watched_after_two_sweeps():
-    ending = Ending()
-    ending.watches.sweep()
-    assert not await ending.is_over()
-    ending.watches.sweep()
-    assert await ending.is_over()
-
-
-async def test_a_kind_that_an_object_names_in_any_version_stays_watched():
-    ending = Ending()
-    ending.watches.sweep()
-    ending.names("Gadget")
-    ending.watches.sweep()
-    ending.watches.sweep()
-    assert ending.watches.kinds_watched == 1
-    ending.task.cancel()
-
-
-async def test_a_kind_of_which_an_object_of_ours_is_left_stays_watched():
-    ending = Ending(Key("team", "desk-infra"))
-    ending.watches.sweep()
-    ending.watches.sweep()
-    assert ending.watches.kinds_watched == 1
-    ending.task.cancel()
-
-
-async def test_a_kind_whose_definition_is_deleted_is_not_watched_and_those_who_used_it_look_again():
-    ending = Ending(Key("team", "desk-infra"))
-    gone = Change(EventType.DELETED, Key("", GADGETS.label), {}, 1)
-    ending.watches._definition_changed(gone)
-    assert await ending.is_over()
-    assert ending.woken == [Key("team", "desk-infra")]
-
-
-@pytest.mark.parametrize(
-    ("reason", "failures", "over"), [("NotFound", 3, True), ("NotFound", 2, False), ("Forbidden", 9, False)]
-)
-async def test_a_kind_that_is_not_served_any_more_is_not_listed_for_ever(reason, failures, over):
-    ending = Ending(failures=failures)
-    ending.watches._kind_failed(ending.informer, reason)
-    assert await ending.is_over() is over
-    assert ending.forgotten == ([GADGETS.group] if over else [])
-    ending.task.cancel()
+        assert watches.not_live is None, "a kind that is not installed is not an outage"

@@ -1,5 +1,4 @@
-"""What an observer does when its caches may not tell the whole truth; the servers are modelled, as they cannot be made
-to lag behind on demand."""
+"""What the observer does when its caches may be behind; the servers are fakes, as real ones do not lag on demand."""
 
 import asyncio
 from types import SimpleNamespace
@@ -129,7 +128,7 @@ async def seen(
     watches: Any = SimpleNamespace(
         capi=CapiInformers(Contract.V1BETA2, caches[Role.MACHINE], clusters),  # type: ignore[arg-type]
         scheduled=Cache(subject, subject),
-        kind=kind,
+        providers=SimpleNamespace(kind=kind),
         resolve=None,
     )
     workloads: Any = SimpleNamespace(
@@ -144,13 +143,13 @@ async def seen(
     return await made.observe(found)
 
 
-async def test_a_cluster_that_its_watch_could_not_read_is_asked_for():
+async def test_a_cluster_that_its_watch_could_not_read_is_read_from_the_api_server():
     server = Server(CLUSTER)
     world = await seen(server, Role.MACHINE, poisoned=True)
     assert (world.cluster and world.cluster.uid, server.asked) == ("c", ["prod"])
 
 
-async def test_a_node_that_cannot_be_read_is_neither_there_nor_gone():
+async def test_a_node_that_cannot_be_read_counts_neither_as_present_nor_as_gone():
     node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}}
     workload = Workload(node)
     unreadable = {"metadata": {**node["metadata"], "resourceVersion": "2"}}
@@ -162,7 +161,7 @@ async def test_a_node_that_cannot_be_read_is_neither_there_nor_gone():
 
 
 @pytest.mark.parametrize("parts", [(Role.BOOTSTRAP,), (Role.BOOTSTRAP, Role.INFRASTRUCTURE)])
-async def test_before_parts_count_as_without_a_machine_the_server_is_asked_for_it(parts):
+async def test_before_children_count_as_without_a_machine_the_observer_asks_the_api_server(parts):
     server = Server(raw_child(Role.MACHINE))
     world = await seen(server, *parts)
     assert world.our_machine is not None
@@ -198,7 +197,7 @@ async def test_pods_that_are_not_listed_do_not_hide_the_node(pods, said, monkeyp
 
 
 @pytest.mark.parametrize(("stored", "there"), [((CLUSTER,), True), ((), False)], ids=["stored", "gone"])
-async def test_before_a_machine_counts_as_without_a_cluster_the_server_is_asked_for_that(stored, there):
+async def test_before_a_machine_counts_as_without_a_cluster_the_observer_asks_the_api_server(stored, there):
     server = Server(*stored)
     world = await seen(server, *Role, cluster=False)
     assert (world.cluster is not None, server.asked) == (there, ["prod"])
