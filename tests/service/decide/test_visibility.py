@@ -1,6 +1,7 @@
 """Objects that could not be looked at: neither there nor gone, and no reason to stop removing what can be seen."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ from tests.service.decide.builders import (
 
 FORBIDDEN = ReadFailure(Problem(Reason.FORBIDDEN, "may not list remotemachines."))
 AWAY = ReadFailure(Problem(Reason.API_UNAVAILABLE, "no answer"), transient=True)
-HIDDEN = {"infrastructure": None, "unreadable": {Role.INFRASTRUCTURE: FORBIDDEN}}
+HIDDEN: dict[str, Any] = {"infrastructure": None, "unreadable": {Role.INFRASTRUCTURE: FORBIDDEN}}
 REFS = {f"{role}_ref": reference(role) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
 NEVER_JOINED = machine(node_name=None)
 """Nothing to drain."""
