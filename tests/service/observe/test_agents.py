@@ -1,11 +1,14 @@
 """What is made of the agent on a Node, and who is woken when something of it changes."""
 
+from typing import Any
+
 import pytest
 
 from crds import names
+from service.decide.reclaim_agent import config_name
 from service.decide.world import ReclaimAgent
 from service.kube.errors import Forbidden, NotFound, Unavailable
-from service.observe.agents import LOOK_AGAIN, AgentObserver, config_name
+from service.observe.agents import LOOK_AGAIN, AgentObserver
 from service.runtime.key import Key
 from tests.service.decide.builders import node
 
@@ -45,7 +48,9 @@ class Cluster:
 
 class Scene:
     def __init__(self):
-        self.cluster, self.woken, self._version = Cluster(), [], 0
+        self.cluster: Any = Cluster()
+        self.woken: list[tuple[Key, str | None]] = []
+        self._version = 0
         self.sight = AgentObserver(lambda cluster, node: self.woken.append((cluster, node)))
 
     async def look(self, **fields) -> ReclaimAgent:

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.observe.claims import LOOKED_AT, NEVER, Claim, ClaimQueue
+from service.observe.claims import LOOKED_AT, NEVER, Claim, ClaimQueue, Entry
 from service.runtime.key import Key
 
 NOW = datetime(2026, 3, 6, 10, tzinfo=UTC)
@@ -16,7 +16,9 @@ def entry(number):
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["enter", "leave", "counts", "counts not", "later"]))))
 def test_the_first_is_always_the_one_that_going_through_all_would_find(steps):
-    line, counting, closing, now = ClaimQueue(), set(), {}, NOW
+    line, now = ClaimQueue(), NOW
+    counting: set[Entry] = set()
+    closing: dict[Entry, datetime] = {}
 
     def judge(one, at):
         until = closing.get(one, NEVER)

@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,10 @@ class Scene:
             "metadata": {**raw["metadata"], **metadata},
             "status": builders.running_status(**refs).to_json(),
         }
-        self.capi = CapiInformers(Contract.V1BETA2, Cache(MACHINES, child(Role.MACHINE)), Cache(CLUSTERS, CLUSTER))
+        machines: Any = Cache(MACHINES, child(Role.MACHINE))
+        clusters: Any = Cache(CLUSTERS, CLUSTER)
+        self.machines = machines
+        self.capi = CapiInformers(Contract.V1BETA2, machines, clusters)
         self.kinds = {}
         for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE):
             made = child(role)
@@ -103,14 +107,19 @@ class Scene:
         raise self.answer
 
     async def world(self):
-        workloads = SimpleNamespace(
+        workloads: Any = SimpleNamespace(
             release=lambda _: None,
             held_by=lambda *_: SimpleNamespace(settled=asyncio.Event()),
             hold=lambda *_: SimpleNamespace(settled=asyncio.Event()),
         )
         self.scheduled = SimpleNamespace(get=lambda _: self.raw)
-        self.observer = Observer(self, self, workloads, DEFAULT_POLICY, ManualClock(MORNING))
+        me: Any = self
+        self.observer = Observer(me, me, workloads, DEFAULT_POLICY, ManualClock(MORNING))
         self.subject = self.observer.subject(KEY)
+        return await self.observed()
+
+    async def observed(self):
+        assert self.subject is not None
         return await self.observer.observe(self.subject)
 
 
@@ -154,7 +163,7 @@ async def test_without_a_cache_of_machines_nothing_is_taken_from_under_one(scene
 
 @pytest.mark.parametrize("now", [MORNING, EVENING], ids=["in its window", "outside"])
 async def test_a_machine_whose_kind_is_not_served_is_unseen_and_not_gone(scene, now):
-    scene.capi.machines.objects.clear()
+    scene.machines.objects.clear()
     scene.answer = NO_SUCH_PATH
     world = await scene.world()
     assert (world.machine, world.machine_unknown) == (None, True)
@@ -164,7 +173,7 @@ async def test_a_machine_whose_kind_is_not_served_is_unseen_and_not_gone(scene, 
 
 
 async def test_a_machine_that_the_api_server_does_not_have_is_gone(scene):
-    scene.capi.machines.objects.clear()
+    scene.machines.objects.clear()
     world = await scene.world()
     assert (world.machine, world.machine_unknown) == (None, False)
     assert deleted(decide_in(scene, world, EVENING)) == {Role.BOOTSTRAP, Role.INFRASTRUCTURE}
@@ -233,11 +242,13 @@ async def test_a_lost_label_on_an_object_of_a_kind_that_is_not_served_right_now_
 
 
 @pytest.mark.parametrize(("spec", "listed"), [({}, ["node-7"]), ({"killSwitch": True}, [])])
-async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not_matter_any_more(spec, listed):
+async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not_matter_any_more(
+    monkeypatch, spec, listed
+):
     """What is to go at once does not wait for a workload cluster that takes long to say what runs there."""
     scene, asked = Scene(**spec), []
     scene.raw["status"]["shutdownStartedAt"] = "2026-03-02T09:59:00Z"
-    scene.capi.machines.objects[Key("team", "desk-machine")]["status"]["nodeRef"] = {"name": "node-7"}
+    scene.machines.objects[Key("team", "desk-machine")]["status"]["nodeRef"] = {"name": "node-7"}
     await scene.world()
     node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}, "spec": {"providerID": PROVIDER_ID}}
     connection = SimpleNamespace(
@@ -246,14 +257,16 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
         nodes=SimpleNamespace(get=lambda _: node, unreadable=lambda _: None),
     )
     connection.settled.set()
-    scene.observer._workloads.hold = scene.observer._workloads.held_by = lambda *_: connection
+    monkeypatch.setattr(scene.observer._workloads, "hold", lambda *_: connection)
+    monkeypatch.setattr(scene.observer._workloads, "held_by", lambda *_: connection)
 
     async def look(_key, world, _workload, _rules):
         asked.append(world.node.name)
         return world
 
-    scene.observer.drains.look = look
-    world = await scene.observer.observe(scene.subject)
+    monkeypatch.setattr(scene.observer.drains, "look", look)
+    world = await scene.observed()
+    assert world.node is not None
     assert (world.node.name, asked) == ("node-7", listed)
 
 
@@ -269,15 +282,15 @@ async def test_the_pods_of_a_shutdown_under_way_are_asked_for_unless_they_do_not
 )
 async def test_who_does_not_want_a_machine_is_in_no_conflict_about_its_host(unwilling):
     scene, taken = Scene(**unwilling.get("spec", {})), Key("team", "other")
-    scene.capi.machines.objects.clear()
+    scene.machines.objects.clear()
     for cache in scene.kinds.values():
         cache.objects.clear()
     scene.raw = {**scene.raw, "metadata": {**scene.raw["metadata"], **unwilling.get("metadata", {})}, "status": {}}
     other = {**scene.raw, "metadata": {**scene.raw["metadata"], "name": "other", "uid": "other"}}
     await scene.world()
     scene.observer.hosts.saw(taken, {**other, "status": {"machineRef": {"name": "other-machine"}}})
-    assert (await scene.observer.observe(scene.subject)).host_conflict is None
+    assert (await scene.observed()).host_conflict is None
     scene.raw["spec"] = builders.raw_spec()
     scene.raw["metadata"].pop("deletionTimestamp", None)
-    willing = scene.observer.subject(KEY)
-    assert (await scene.observer.observe(willing)).host_conflict is not None
+    scene.subject = scene.observer.subject(KEY)
+    assert (await scene.observed()).host_conflict is not None

@@ -1,5 +1,7 @@
 """Which Nodes ask for themselves, and which of them are nobody's."""
 
+from typing import Any
+
 import pytest
 
 from crds import names
@@ -12,8 +14,9 @@ HERE = Key("team", "prod")
 MACHINE = {"spec": {"clusterName": "prod"}, "status": {"nodeRef": {"name": "node-7"}}}
 
 
-class Machines(dict):
+def machines(objects: dict[Key, Any] | None = None) -> Any:
     """As much of a watched cache as is asked for here."""
+    return objects or {}
 
 
 def node(requested="true", uid="u-1"):
@@ -39,8 +42,8 @@ def test_a_node_without_annotations_asks_for_nothing():
 
 def test_a_node_of_nobody_is_told_once():
     some = UnownedNodes()
-    assert some.asked(HERE, node(), Machines())
-    assert not some.asked(HERE, node(), Machines())
+    assert some.asked(HERE, node(), machines())
+    assert not some.asked(HERE, node(), machines())
     assert some.asked(HERE, node(uid="u-2"), None)
 
 
@@ -63,4 +66,4 @@ def test_of_ever_more_nodes_not_all_are_remembered(monkeypatch):
     ids=["ours", "another namespace", "another cluster", "without a Node"],
 )
 def test_a_node_whose_machine_has_not_been_looked_at_yet_is_not_nobodys(key, raw, told):
-    assert UnownedNodes().asked(HERE, node(), Machines({key: raw})) is told
+    assert UnownedNodes().asked(HERE, node(), machines({key: raw})) is told

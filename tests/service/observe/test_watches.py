@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -53,9 +54,11 @@ class Stage:
 
     def __init__(self):
         self.served, self.complete, self.caches = found("v1beta1"), asyncio.Event(), []
-        discovery = SimpleNamespace(capi=self.capi)
-        self.watches = Watches(None, discovery)
-        self.watches._informer = self.informer
+        client: Any = None
+        discovery: Any = SimpleNamespace(capi=self.capi)
+        watches: Any = Watches(client, discovery)
+        watches._informer = self.informer
+        self.watches = watches
 
     async def capi(self):
         return self.served
@@ -127,7 +130,7 @@ async def test_a_kind_that_is_answered_for_but_never_listed_is_broken_and_not_ju
 ):
     monkeypatch.setattr(module, "SYNC_SECONDS", 0.01)
     stage = Stage()
-    cache = Cache(GADGETS, asyncio.Event())
+    cache: Any = Cache(GADGETS, asyncio.Event())
     cache.error, cache.failures = error, failures
     stage.watches._kinds[GADGETS] = cache
     stage.watches._discovery.resolve = lambda *_: asyncio.sleep(0, GADGETS)
@@ -208,15 +211,18 @@ class Ending:
     """One kind that is watched, and what is heard of it."""
 
     def __init__(self, *keys, failures=0):
-        self.woken, self.ended, self.forgotten = [], [], []
-        discovery = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
+        self.woken: list[Key] = []
+        self.ended: list[Resource] = []
+        self.forgotten: list[str] = []
+        discovery: Any = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
         client = Client.from_inline("https://127.0.0.1:1", token="t")
         self.watches = Watches(client, discovery)
         self.watches.subscribe(
             WatchListener(child=lambda change: self.woken.append(change.key), ended=self.ended.append)
         )
-        self.informer = Kind(GADGETS, *keys, failures=failures)
-        self.task = asyncio.get_running_loop().create_task(asyncio.Event().wait())
+        informer: Any = Kind(GADGETS, *keys, failures=failures)
+        self.informer = informer
+        self.task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(asyncio.Event().wait())
         self.watches._kinds[GADGETS], self.watches._kind_tasks[GADGETS] = self.informer, self.task
 
     def names(self, kind):
