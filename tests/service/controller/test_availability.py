@@ -79,7 +79,12 @@ async def test_errors_stop_nobody_and_when_they_are_over_that_is_told_once(serve
 
 async def test_what_fails_again_as_soon_as_it_is_tried_is_left_to_its_back_off(server):
     """Such as a webhook of somebody's provider that is never there."""
-    server.reach = Availability(server.ask, lambda: (server.on_recovered(), server.call(500)))
+
+    def fail_again():
+        server.on_recovered()
+        server.call(500)
+
+    server.reach = Availability(server.ask, fail_again)
     started = time.monotonic()
     async with running(server.reach.run()):
         server.call(500)
