@@ -46,7 +46,7 @@ class Result:
     struck: str = ""
     """The write that met the fault; empty if it never came."""
     moments: list[Moment] = field(default_factory=list)
-    conclusion: tuple[str, invariants.Conditions] | None = None
+    conclusion: invariants.Conclusion | None = None
     seconds: float = 0.0
 
     @classmethod
@@ -56,7 +56,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """What the parts of a run hand over."""
-        told = {"scenario": self.scenario.name, "breaches": self.breaches, "struck": self.struck}
+        told: dict[str, Any] = {"scenario": self.scenario.name, "breaches": self.breaches, "struck": self.struck}
         told["seconds"] = self.seconds
         if self.strike is None:
             return told
@@ -276,8 +276,9 @@ async def _looked_at_all(operator: InProcess, namespace: str) -> None:
     await operator.at_rest()
 
 
-def _difference(found: object, wanted: object) -> str:
-    (phase, conditions), (other, others) = found or ("", {}), wanted or ("", {})  # type: ignore[misc]
+def _difference(found: invariants.Conclusion | None, wanted: invariants.Conclusion | None) -> str:
+    phase, conditions = found or ("", {})
+    other, others = wanted or ("", {})
     names_ = sorted(conditions.keys() | others.keys())
     lines = [
         f"{name} is {conditions.get(name)}, not {others.get(name)}"

@@ -12,7 +12,9 @@ from local.crds import apply
 from service.kube.discovery import Discovery
 from service.kube.errors import NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
+from service.kube.transport import Call
 from service.observe.watches import Watches, WatchListener
+from service.runtime.cache import Change
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.waiting import until
@@ -29,7 +31,10 @@ class Heard:
     """Everything that the watches tell."""
 
     def __init__(self):
-        self.scheduled, self.clusters, self.children, self.restarts = [], [], [], []
+        self.scheduled: list[Change] = []
+        self.clusters: list[Change] = []
+        self.children: list[Change] = []
+        self.restarts: list[tuple[str, ...]] = []
         self.listener = WatchListener(
             scheduled=self.scheduled.append,
             cluster=self.clusters.append,
@@ -94,7 +99,7 @@ async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carrie
         assert await watches.kind(gadgets.api_version, gadgets.kind) is None
         with pytest.raises(NotFound, match="not served"):
             await watches.resolve(gadgets.api_version, gadgets.kind)
-        groups = []
+        groups: list[str] = []
         watches.listen_to_definitions(groups.append)
         await apply(client, definition(gadgets))
         await until(lambda: gadgets.group in groups)
@@ -130,7 +135,7 @@ async def test_a_kind_whose_definition_is_deleted_costs_no_request_until_it_is_i
         await until(lambda: watches.kinds_watched == 0)
         assert heard.children[-1].key == Key(namespace, "ours")
 
-        calls = []
+        calls: list[Call] = []
         client.observe_calls(calls.append)
         await asyncio.sleep(3)  # longer than a broken watch waits before it lists again
         assert [call for call in calls if call.resource == gadgets.plural] == []
