@@ -35,7 +35,8 @@ def table(found: list[dict[str, Any]], every: float = 600.0) -> str:
 
 def picture(found: list[dict[str, Any]]) -> str:
     """An SVG of unshared memory over time."""
-    longest, highest = found[-1]["at"], 1.2 * max(line["uss"] for line in found)
+    longest = float(found[-1]["at"])
+    highest = 1.2 * max(float(line["uss"]) for line in found)
 
     def x(at: float) -> float:
         return MARGIN + (WIDTH - MARGIN - 10) * at / longest
@@ -44,6 +45,7 @@ def picture(found: list[dict[str, Any]]) -> str:
         return HEIGHT - MARGIN + (20 - HEIGHT + MARGIN) * size / highest
 
     curve = " ".join(f"{x(line['at']):.1f},{y(line['uss']):.1f}" for line in found)
+    marks: list[tuple[float, float, str]]
     marks = [(x(60 * minute), HEIGHT - 20, f"{minute} min") for minute in range(0, int(longest / 60) + 1, 20)]
     marks += [(4, y(size), f"{size} MB") for size in range(0, int(highest) + 1, 20)]
     labels = "".join(f'<text x="{at:.0f}" y="{top:.0f}" font-size="11">{text}</text>' for at, top, text in marks)

@@ -28,8 +28,8 @@ CHUNK = 200
 def node(number: int, version: int, annotation: str) -> str:
     """A Node as small as one can be: the most events a second."""
     conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": str(version)}]
-    metadata = {"name": f"node-{number}", "uid": f"u{number}", "resourceVersion": str(version)}
-    metadata["annotations"] = {STAMP: annotation}
+    names = {"name": f"node-{number}", "uid": f"u{number}", "resourceVersion": str(version)}
+    metadata = {**names, "annotations": {STAMP: annotation}}
     raw = {"metadata": metadata, "spec": {"providerID": f"x://{number}"}, "status": {"conditions": conditions}}
     return json.dumps(raw)
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from bench._bars import quantile
 from bench._slope import Growth, growth
-from service.runtime.cache import REMEMBER_SECONDS
+from service.runtime.cache import TOMBSTONE_SECONDS
 
 MOST_SLOPE = 5.0
 """MB an hour that memory may grow by after the warm-up: the limit of the chart is weeks away then."""
-FULL = REMEMBER_SECONDS
+FULL = TOMBSTONE_SECONDS
 """Until then memory grows by design: deleted objects are remembered for so long."""
 
 

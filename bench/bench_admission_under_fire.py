@@ -48,7 +48,7 @@ def bodies() -> list[bytes]:
 class Fire:
     """Connections that post hostile reviews for ever; one that is closed is opened again."""
 
-    def __init__(self, target: Target, counter: Synchronized) -> None:
+    def __init__(self, target: Target, counter: "Synchronized[int]") -> None:
         self._target = target
         self._counter = counter
         self._requests: Sequence[bytes] = target.requests()
@@ -61,18 +61,18 @@ class Fire:
     async def _one(self, number: int) -> None:
         while True:
             (connection,) = await self._target.connect(1)
-            gone = asyncio.get_running_loop().create_future()
+            gone = asyncio.Event()
             connection.answered = self._next
-            connection.on_lost = lambda gone=gone: gone.done() or gone.set_result(None)
+            connection.on_lost = gone.set
             connection.send(self._requests[number % len(self._requests)])
-            await gone
+            await gone.wait()
 
     def _next(self, connection: Connection) -> None:
         self._counter.value += 1
         connection.send(self._requests[self._counter.value % len(self._requests)])
 
 
-def burn(target: Target, counter: Synchronized) -> None:
+def burn(target: Target, counter: "Synchronized[int]") -> None:
     """What the other process does, until it is killed."""
     hostile_bodies = bodies()
 
@@ -88,7 +88,7 @@ def burn(target: Target, counter: Synchronized) -> None:
 
 
 @asynccontextmanager
-async def under_fire(target: Target) -> AsyncIterator[Synchronized]:
+async def under_fire(target: Target) -> "AsyncIterator[Synchronized[int]]":
     """Hostile reviews while this lasts; counts those that were answered."""
     context = multiprocessing.get_context("spawn")
     counter = context.Value("i", 0)

@@ -29,6 +29,7 @@ from local import access
 from local.crds import FIELD_MANAGER
 from local.ports import ANY_PORTS, LOOPBACK
 from local.processes import Server
+from local.provider.kinds import MACHINES
 from service.clock import SimulatedClock
 from service.kube.client import Client, PatchKind
 from service.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
@@ -61,7 +62,7 @@ class Run:
         self._start(0, Path(self._args.out), 0.0)
         if self._args.trace:
             self._start(1, Path(self._args.trace), self._args.trace_after)
-        informers = [self._informer(SCHEDULED_MACHINES), self._informer(herd.MACHINES)]
+        informers = [self._informer(SCHEDULED_MACHINES), self._informer(MACHINES)]
         informers[1].listen(self._machine_changed)
         with suppress(TimeoutError):
             async with asyncio.timeout(60 * self._args.minutes), asyncio.TaskGroup() as group:

@@ -104,7 +104,7 @@ def is_gone(kind: str, _pod: Raw) -> bool:
     return kind == "DELETED"
 
 
-async def until(look: Callable[[], Any], fact: Callable[[Raw], bool]) -> Raw:
+async def until(look: Callable[..., Any], fact: Callable[[Raw], bool]) -> Raw:
     """What a look shows, once the fact holds."""
     async with asyncio.timeout(PATIENCE):
         while True:

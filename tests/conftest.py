@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -159,8 +159,8 @@ class kept:  # noqa: N801 -- reads as a verb in a with statement
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    report: pytest.TestReport = yield
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
     if report.failed:
         target = item.config.rootpath / LOGS / re.sub(r"[^\w.-]+", "_", item.nodeid)
         for keeper in item.config.stash.get(KEEPERS, []):

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_a_checkout_that_cannot_be_written_is_a_sentence(clone):
 
 
 def test_the_real_lock_has_a_uv_for_this_machine():
-    script = {"__name__": "get_uv", "__file__": str(GET_UV)}
+    script: dict[str, Any] = {"__name__": "get_uv", "__file__": str(GET_UV)}
     exec(compile(GET_UV.read_text(), str(GET_UV), "exec"), script)
     assert any(script["fits"](url) for url, _ in script["Lock"]().wheels)
 

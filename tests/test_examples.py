@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from crds.rules import check
+from crds.scheduledmachine import ScheduledMachineSpec
 from local import crds as local_crds
 from local import kubeadm, schemas
 from local.binaries import Assets
@@ -57,6 +58,12 @@ def test_the_overview_names_every_example():
     assert all(f"[{path.name}]({path.name})" in (FOLDER / "README.md").read_text() for path in EXAMPLES)
 
 
+def spec_of(manifest: Raw) -> ScheduledMachineSpec:
+    model = check(manifest).model
+    assert model is not None
+    return model.spec
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_is_allowed(path):
     verdict = check(only(path))
@@ -67,7 +74,7 @@ def test_every_example_is_allowed(path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_is_in_service_when_it_says(path):
     hours, first = SERVICE[path.stem]
-    schedule = check(only(path)).model.spec.schedule.compiled
+    schedule = spec_of(only(path)).schedule.compiled
     week = [window.cut(MONDAY, MONDAY + 168 * HOUR) for window in schedule.windows(MONDAY, MONDAY + 168 * HOUR)]
     assert sum((window.closes - window.opens for window in week), timedelta()) == hours * HOUR
     opened = [window.opens for window in week if window.opens > MONDAY]
@@ -136,5 +143,4 @@ def test_what_is_made_of_an_example_is_what_the_real_schemas_take(
 
 def _children(manifest: Raw, contract: Contract) -> list[Raw]:
     me = identity(name=manifest["metadata"]["name"], namespace="default")
-    spec = check(manifest).model.spec
-    return [dict(create.manifest) for create in creations(spec, world(contract=contract, me=me))]
+    return [dict(create.manifest) for create in creations(spec_of(manifest), world(contract=contract, me=me))]

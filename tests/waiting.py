@@ -9,7 +9,7 @@ from typing import Any
 LAST_LOOK = 10.0
 
 
-async def until(fact: Callable[[], Any], *, within: float = 60.0) -> Any:
+async def until(fact: Callable[..., Any], *, within: float = 60.0) -> Any:
     """Returns the first truthy answer of `fact` (a function or coroutine function), or fails after `within` seconds."""
     try:
         async with asyncio.timeout(within):
@@ -25,7 +25,7 @@ async def until(fact: Callable[[], Any], *, within: float = 60.0) -> Any:
         raise
 
 
-async def _told(fact: Callable[[], Any]) -> Any:
+async def _told(fact: Callable[..., Any]) -> Any:
     answer = fact()
     return await answer if inspect.isawaitable(answer) else answer
 

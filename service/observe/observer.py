@@ -65,6 +65,7 @@ class Observer:
         self._policy = policy
         self._clock = clock
         self._identities = options.identities
+        self._calendars = options.calendars
         self.hosts = Hosts(
             options.identities, ClaimLookups(watches.scheduled.get, self._read_intent, self._accepts_machines)
         )
@@ -104,7 +105,7 @@ class Observer:
         self.workload.forget(key)
 
     def _read_intent(self, raw: Raw) -> Intent:
-        return read_intent(_with_envelope(raw), self._policy, self._options.calendars)
+        return read_intent(_with_envelope(raw), self._policy, self._calendars)
 
     # The Cluster
 

@@ -19,7 +19,7 @@ def test_a_line_is_written_in_one_piece_as_others_may_be_writing_too(monkeypatch
             pieces.append(text)
             return len(text)
 
-    pieces = []
+    pieces: list[str] = []
     monkeypatch.setattr(sys, "stderr", Pieces())
     log("info", "match")
     (piece,) = pieces

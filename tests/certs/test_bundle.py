@@ -106,6 +106,7 @@ def test_a_new_authority_is_trusted_before_it_signs_and_the_old_one_after_it_sto
     assert signed_by(switched.leaf.parsed, announced.coming.parsed)
     assert switched.trusted == announced.trusted
 
+    assert switched.switched_at is not None
     assert requeue_at(switched, POLICY) == switched.switched_at + POLICY.retire
     alone = advance(switched, at(requeue_at(switched, POLICY)), POLICY)
     assert alone.trusted == switched.authority.certificate

@@ -90,7 +90,7 @@ async def test_replicas_that_start_together_agree_on_one_authority():
     bundles = await asyncio.gather(*(each.settle() for each in replicas))
     assert len(shelf.saved) == 1
     assert set(bundles) == {shelf.bundle}
-    assert all(each.serving.expires == shelf.bundle.leaf.parsed.not_valid_after_utc for each in replicas)
+    assert all(each.serving.expires == bundles[0].leaf.parsed.not_valid_after_utc for each in replicas)
 
 
 async def test_a_settled_store_is_written_no_more():
@@ -132,6 +132,7 @@ async def test_an_authority_is_rotated_in_steps_and_the_served_leaf_is_always_tr
 
     time.at += Policy().settle
     switched = await rotation.settle()
+    assert announced.coming is not None
     assert signed_by(switched.leaf.parsed, announced.coming.parsed)
     assert shelf.trust["mutating"] == [announced.trusted]
 
@@ -155,7 +156,7 @@ async def test_the_loop_survives_an_outage_and_reacts_to_a_change():
         await until(lambda: shelf.bundle and shelf.trust["validating"] == [shelf.bundle.trusted])
         shelf.trust["validating"] = [b""]
         shelf.bell.set()
-        await until(lambda: shelf.trust["validating"] == [shelf.bundle.trusted])
+        await until(lambda: shelf.bundle and shelf.trust["validating"] == [shelf.bundle.trusted])
 
 
 async def test_the_loop_renews_when_the_time_comes():
@@ -164,7 +165,7 @@ async def test_the_loop_renews_when_the_time_comes():
     first = await rotation.settle()
     time.at += timedelta(days=365) * (2 / 3)
     async with running(rotation.run()):
-        await until(lambda: shelf.bundle.leaf != first.leaf)
+        await until(lambda: shelf.bundle and shelf.bundle.leaf != first.leaf)
 
 
 @dataclass
@@ -202,6 +203,7 @@ def test_files_caught_half_written_are_looked_at_again(tmp_path: Path):
     mount.write()
     watch.look()
     good = serving.expires
+    assert good is not None
     mount.write(key=mount.bundle.authority.key)
     watch.look()
     assert serving.expires == good

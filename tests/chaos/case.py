@@ -46,7 +46,7 @@ class Result:
     struck: str = ""
     """The write that met the fault; empty if there was none."""
     moments: list[Moment] = field(default_factory=list)
-    conclusion: tuple[str, invariants.Conditions] | None = None
+    conclusion: invariants.Conclusion | None = None
     seconds: float = 0.0
 
     @classmethod
@@ -56,7 +56,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The result as one part of a run passes it to the others."""
-        data = {"scenario": self.scenario.name, "breaches": self.breaches, "struck": self.struck}
+        data: dict[str, Any] = {"scenario": self.scenario.name, "breaches": self.breaches, "struck": self.struck}
         data["seconds"] = self.seconds
         if self.strike is None:
             return data
@@ -276,8 +276,9 @@ async def _observed_all(operator: InProcess, namespace: str) -> None:
     await operator.at_rest()
 
 
-def _difference(found: object, wanted: object) -> str:
-    (phase, conditions), (other, others) = found or ("", {}), wanted or ("", {})  # type: ignore[misc]
+def _difference(found: invariants.Conclusion | None, wanted: invariants.Conclusion | None) -> str:
+    phase, conditions = found or ("", {})
+    other, others = wanted or ("", {})
     names_ = sorted(conditions.keys() | others.keys())
     lines = [
         f"{name} is {conditions.get(name)}, not {others.get(name)}"

@@ -15,6 +15,7 @@ from tests.e2e.reclaims import config_name
 Raw = dict[str, Any]
 Verdict = tuple[str, ...]
 Conditions = dict[str, tuple[str, str]]
+Conclusion = tuple[str, Conditions]
 NOT_COMPARED = {"shard"}
 """Only operators with a Lease report it."""
 OWN = {f"{owner}-{end}" for owner in (NAME, NEIGHBOUR) for end in CHILDREN}
@@ -43,7 +44,7 @@ def brief(raw: Raw | None) -> Raw | None:
     return {**raw, "metadata": {key: value for key, value in raw["metadata"].items() if key != "managedFields"}}
 
 
-def conclusion(raw: Raw | None) -> tuple[str, Conditions]:
+def conclusion(raw: Raw | None) -> Conclusion:
     """What the status says in the end, without names and times, and which fields it has.
 
     A field too many would be a fact that is not true any more, such as a shutdown that never ends.

@@ -6,7 +6,7 @@ import signal
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 import yaml
@@ -28,7 +28,7 @@ IMPATIENT = Backoff(base=0.5, cap=2.0, jitter=0.2)
 """Instead of half a minute: the tests show that it tries again, not how long it waits."""
 CALL_SECONDS = 6.0
 LIMITS = Limits(call_seconds=CALL_SECONDS)
-LEASES = {"lease_seconds": 6.0, "lease_renew_seconds": 4.0, "lease_retry_seconds": 0.5}
+LEASES: dict[str, Any] = {"lease_seconds": 6.0, "lease_renew_seconds": 4.0, "lease_retry_seconds": 0.5}
 START_SECONDS = 180.0
 REST_SECONDS = 90.0
 LOOK_EVERY = 0.7

@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ ALL = {
     "prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.org/alerts"},
     "dashboard": {"enabled": True},
 }  # fmt: skip
-MATRIX = {
+MATRIX: dict[str, dict[str, Any]] = {
     "default": {},
     "all": ALL,
     "all-sharded": {**ALL, "shards": 3},

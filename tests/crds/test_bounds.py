@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from crds.bounds import DEPTH_MAX, fitted
@@ -45,5 +47,6 @@ def test_the_object_itself_is_not_touched_when_a_copy_is_cut() -> None:
 
 
 def test_an_object_with_too_many_fields_is_judged_by_those_it_is_known_to_have() -> None:
-    raw = machine(**{f"more{number}": 1 for number in range(101)}, priority=300)
+    more: dict[str, Any] = {f"more{number}": 1 for number in range(101)}
+    raw = machine(**more, priority=300)
     assert [violation.field for violation in check(raw).violations] == ["spec", "spec.priority"]

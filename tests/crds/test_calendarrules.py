@@ -175,8 +175,8 @@ def test_the_two_kinds_differ_only_in_where_they_live():
     one, other = (each["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for each in calendar_definitions())
     assert one["properties"]["spec"] == other["properties"]["spec"]
     assert [each["spec"]["scope"] for each in calendar_definitions()] == ["Namespaced", "Cluster"]
-    assert names.CALENDAR_KIND == CalendarKind.NAMESPACED
-    assert names.CLUSTER_CALENDAR_KIND == CalendarKind.CLUSTER
+    assert str(CalendarKind.NAMESPACED) == names.CALENDAR_KIND
+    assert str(CalendarKind.CLUSTER) == names.CLUSTER_CALENDAR_KIND
 
 
 def test_a_status_that_makes_no_sense_counts_as_none():

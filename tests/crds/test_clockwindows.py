@@ -100,7 +100,6 @@ def test_all_days_from_midnight_to_midnight_never_close():
     moment = utc("2026-03-22T02:00")
     assert schedule.next_boundary(moment) is None
     assert schedule.next_opening(moment) is None
-    assert schedule.always_open
     assert schedule.shortest_window is None
     assert schedule.current_window(moment) == Window(EVER, FOREVER)
 

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -120,7 +121,7 @@ def test_whatever_stands_anywhere_the_verdict_is_plain_json_and_never_an_excepti
     manifest = base()
     for path, value in changes:
         *parents, last = path.split(".")
-        target = manifest
+        target: Any = manifest
         for name in parents:
             target = target.get(name) if isinstance(target, dict) else None
         if isinstance(target, dict):

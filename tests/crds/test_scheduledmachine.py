@@ -9,8 +9,8 @@ from crds.scheduledmachine import (
     NodeTaint,
     ProviderSpec,
     ScheduledMachineSpec,
-    ScheduleSpec,
 )
+from crds.schedulespec import ScheduleSpec
 from crds.status import Effect
 from crds.values import Cron, DaySet, HourSet, Zone
 from tests.corpus import base

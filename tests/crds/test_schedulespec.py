@@ -40,7 +40,7 @@ def closed_on(name: str, kind: str | None = None) -> dict:
 
 
 def event(begins: str, ends: str, name: str = "") -> Event:
-    return Event(*(int(utc(each).timestamp()) for each in (begins, ends)), name)
+    return Event(int(utc(begins).timestamp()), int(utc(ends).timestamp()), name)
 
 
 def resolved(asked: ScheduleSpec, calendars: dict) -> Schedule:

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from crds.status import AppliedTaint, Condition, Effect, MachinePhase, Phase, Reclaim, ScheduledMachineStatus
 
 NOON = datetime(2026, 3, 8, 12, tzinfo=UTC)
-SEED = {
+SEED: dict[str, Any] = {
     "phase": "Active",
     "inSchedule": True,
     "message": "Machine is healthy and running",
@@ -34,7 +35,8 @@ SEED = {
 
 
 def condition(**changes):
-    return Condition(**({"type": "Ready", "status": "True", "reason": "R", "last_transition_time": NOON} | changes))
+    usual: dict[str, Any] = {"type": "Ready", "status": "True", "reason": "R", "last_transition_time": NOON}
+    return Condition(**(usual | changes))
 
 
 def test_a_status_is_read_and_written_back_the_same():

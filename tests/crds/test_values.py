@@ -224,7 +224,7 @@ def test_sets_are_written_in_a_form_that_reads_back(week, day, wraps):
 def test_sets_are_values():
     assert DaySet.parse(["mon-tue"]) == DaySet.parse(["tue", "mon"])
     assert len({HourSet.parse(["9-10"]), HourSet.parse(["9", "10"])}) == 1
-    assert DaySet(1) != HourSet(1)
+    assert DaySet(1) != HourSet(1)  # type: ignore[comparison-overlap]
     assert not DaySet()
     assert len(HourSet.EVERY) == 24
     assert DaySet.EVERY.is_full

@@ -24,6 +24,7 @@ def test_zones_agree_with_zoneinfo_for_every_name():
         zone, reference = Zone.parse(name), brute_force.zone(name)
         for moment in moments(zone):
             offset = datetime.fromtimestamp(moment, UTC).astimezone(reference).utcoffset()
+            assert offset is not None
             assert zone.span(moment).offset == offset.total_seconds(), (name, moment)
 
 

@@ -55,8 +55,9 @@ class Tenants:
     async def daemon(self, node: str) -> str:
         """The pod of a DaemonSet for that Node, bound to it as a scheduler would."""
         labels = {"daemon": self.app}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "pause"}]}}
-        template["spec"] |= {"nodeSelector": {"kubernetes.io/hostname": node}}
+        containers = [{"name": "main", "image": "pause"}]
+        pod = {"containers": containers, "nodeSelector": {"kubernetes.io/hostname": node}}
+        template = {"metadata": {"labels": labels}, "spec": pod}
         spec = {"selector": {"matchLabels": labels}, "template": template}
         await self._create(DAEMON_SETS, {"metadata": {"name": f"{self.app}-daemon"}, "spec": spec})
         listed = await self._listed(f"daemon={self.app}")

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ async def tenants(plane: ControlPlane, namespace: str) -> AsyncIterator[Tenants]
         await living.clear()
 
 
-async def in_service(op: Operator, **spec: str) -> str:
+async def in_service(op: Operator, **spec: Any) -> str:
     """A machine that runs; returns its Node."""
     await op.apply(machine(**spec))
     return str((await op.ready("worker"))["nodeRef"]["name"])
@@ -204,7 +205,7 @@ async def test_evictions_stop_when_the_shutdown_is_cancelled(op: Operator, tenan
 
     op.clock.move_to(MONDAY_NINE)
     await op.ready("worker")
-    calls = []
+    calls: list[Call] = []
     connection = op.controller.workloads.get(Key(op.namespace, "demo"))
     assert connection is not None
     connection._listener = replace(connection._listener, call=calls.append)

@@ -38,7 +38,7 @@ async def tenants(plane: ControlPlane, namespace: str) -> AsyncIterator[Tenants]
         await living.clear()
 
 
-async def in_service(op: Operator, **spec: str) -> str:
+async def in_service(op: Operator, **spec: Any) -> str:
     await op.apply(machine(**spec))
     return str((await op.ready("worker"))["nodeRef"]["name"])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crds.generate import custom_resource_definition
+from crds.schema import custom_resource_definition
 from local import clusterctl
 from local.binaries import Assets
 from local.cluster import LocalCluster, Options
@@ -108,7 +108,7 @@ async def prepare_for_move(cluster: LocalCluster) -> None:
 
 
 async def move(clusterctl: Path, source: LocalCluster, target: LocalCluster, namespace: str) -> None:
-    command = [clusterctl, "move", f"--kubeconfig={source.kubeconfig}", f"--to-kubeconfig={target.kubeconfig}"]
+    command = [str(clusterctl), "move", f"--kubeconfig={source.kubeconfig}", f"--to-kubeconfig={target.kubeconfig}"]
     environ = {**os.environ, "CLUSTERCTL_DISABLE_VERSIONCHECK": "true"}
     done = await asyncio.to_thread(
         subprocess.run, [*command, f"--namespace={namespace}", "-v5"], env=environ, capture_output=True, text=True

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -247,6 +248,10 @@ async def test_what_is_ours_is_known_after_a_restart(
         assert "stays" in seen["metadata"]["annotations"][names.ANNOTATION_APPLIED_TAINTS]
 
 
+def has_observed(edits: int, status: dict[str, Any]) -> bool:
+    return bool(status["observedGeneration"] > edits)
+
+
 async def test_writers_at_the_same_time_lose_nothing(op: Operator, workload: WorkloadSide) -> None:
     node = await in_service(op, taint("0"))
     await applied(op, taint("0"))
@@ -255,7 +260,7 @@ async def test_writers_at_the_same_time_lose_nothing(op: Operator, workload: Wor
     while not all(writer.done() for writer in writers):
         turn += 1
         await op.edit_spec("worker", nodeTaints=[taint(str(turn))])
-        await op.until("worker", lambda status, turn=turn: status["observedGeneration"] > turn)
+        await op.until("worker", partial(has_observed, turn))
     await asyncio.gather(*writers)
 
     await applied(op, taint(str(turn)))

@@ -16,6 +16,7 @@ from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
 from service import metrics
 from service.decide import removal
+from service.kube.credentials import Token
 from service.kube.resource import NODES, SECRETS
 from service.kube.transport import Call, Limits
 from service.runtime.backoff import Backoff
@@ -31,7 +32,7 @@ from tests.waiting import until
 
 Raw = dict[str, Any]
 SPARE = "spare"
-GRACE = {"gracefulShutdownTimeout": "4m"}
+GRACE: Raw = {"gracefulShutdownTimeout": "4m"}
 """Less than a drain may take by default, and more than a slow machine takes to get there."""
 DELETED_AT = re.compile(r"deleted at 18:0[45]:")
 GRACE_IS_UP = SIX + timedelta(minutes=6)
@@ -139,7 +140,9 @@ async def test_a_rotated_token_is_taken_up_without_a_new_list(op: Operator, plan
     await op.ready("worker")
     demo, calls = connected(op), list[Call]()
     demo._listener = replace(demo._listener, call=calls.append)
-    demo.client().transport.credentials.token = "expired meanwhile"
+    credentials = demo.client().transport.credentials
+    assert isinstance(credentials, Token)
+    credentials.token = "expired meanwhile"
 
     await store(op, kubeconfig(plane.workload, token=plane.workload.access.tokens[ADMIN]))
     await op.edit_spec("worker", nodeTaints=[TAINT])

@@ -39,7 +39,7 @@ NODE_INFO = (
 
 def install(cluster: LocalCluster, kubectl: Path) -> None:
     """The agent's own manifests, as an operator applies them."""
-    command = [kubectl, f"--kubeconfig={cluster.kubeconfig}", "apply", "--server-side", "-f", MANIFESTS]
+    command = [str(kubectl), f"--kubeconfig={cluster.kubeconfig}", "apply", "--server-side", "-f", str(MANIFESTS)]
     subprocess.run(command, check=True, capture_output=True)
 
 

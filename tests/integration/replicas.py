@@ -136,6 +136,8 @@ class Arena:
     flags: tuple[str, ...]
     tenants: str
     own: str
+    other: str = ""
+    """The namespace of a second release, for tests that have one."""
     clock: SimulatedClock = field(default_factory=lambda: SimulatedClock.starting(datetime.now(UTC), SPEED))
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     replicas: dict[str, Replica] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import yaml
 
 from crds import names
 from crds.generate import CALENDARS_FILE, POLICIES, ROOT
-from local.cluster import Cluster
+from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.decode import decoded
 from service.kube.errors import NotFound, Rejected
@@ -28,7 +28,7 @@ STRICT = "dryRun=All&fieldValidation=Strict"
 
 
 @pytest.fixture
-async def client(small_cluster: Cluster) -> AsyncIterator[Client]:
+async def client(small_cluster: LocalCluster) -> AsyncIterator[Client]:
     async with small_cluster.client() as found:
         for document in yaml.safe_load_all((ROOT / CALENDARS_FILE).read_text(encoding="utf-8")):
             name = document["metadata"]["name"]

@@ -2,6 +2,7 @@
 
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -96,8 +97,9 @@ async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_a
         await op.until(tenants, "desk", lambda status: status.get("phase") == "Active")
         await op.at_rest()
         machines = op.controller.watches.machines
+        assert machines is not None
         deaf(machines)
-        stolen = {"metadata": {"ownerReferences": []}}
+        stolen: dict[str, Any] = {"metadata": {"ownerReferences": []}}
         machines.absorb(await op.client.patch(MACHINES, "desk-machine", stolen, namespace=tenants))
         unheard = {"metadata": {"labels": {"seen": "late"}}}
         await op.client.patch(MACHINES, "desk-machine", unheard, namespace=tenants)

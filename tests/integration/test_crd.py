@@ -20,7 +20,7 @@ RULES = "x-kubernetes-validations"
 
 
 def kubectl(assets: Assets, cluster: LocalCluster, *arguments: str) -> str:
-    command = [assets.kubectl, f"--kubeconfig={cluster.kubeconfig}", *arguments]
+    command = [str(assets.kubectl), f"--kubeconfig={cluster.kubeconfig}", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
@@ -100,7 +100,7 @@ OLDEST = "7y364d"
 USUAL = "business-hours-worker"
 LONGEST = "x" * 53
 READY = {"type": "Ready", "status": "False", "reason": "WaitingForPreviousMachine", "message": "Waiting."}
-STATUS = {
+STATUS: dict[str, Any] = {
     "phase": "Pending",
     "machinePhase": "Provisioning",
     "conditions": [{**READY, "lastTransitionTime": "2026-03-08T07:00:00Z"}],
@@ -238,7 +238,7 @@ async def test_a_reserved_key_of_old_does_not_keep_out_a_good_one(small_cluster:
             await merge(client, old, {"spec": {"machineTemplate": {"labels": {"k8s.io/new": "x"}}}})
 
 
-MALFORMED = {
+MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "spec.schedule.hoursOfDay[0]": ({"schedule": {"hoursOfDay": ["9-25"]}}, "write an hour from 0 to 23"),
     "spec.schedule.daysOfWeek[1]": ({"schedule": {"daysOfWeek": ["mon", "Fri"]}}, "write mon, tue,"),
     "spec.schedule.cron": ({"schedule": {"cron": "@daily"}}, "write five fields"),

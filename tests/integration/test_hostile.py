@@ -9,6 +9,7 @@ import io
 import json
 import logging
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import structlog
@@ -30,7 +31,7 @@ MARK = "ev1l"
 """In whatever the tenant makes up, so that it can be found again."""
 LINES = f'{MARK}\n{{"event":"forged"}}\r\n2026-01-01T00:00:00Z [info] forged\x1b[31m\u2028\u202e語'
 
-KIND_OF_ALL = {
+KIND_OF_ALL: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "sharedmachines.infrastructure.cluster.x-k8s.io"},
@@ -214,7 +215,7 @@ async def test_no_spec_reaches_beyond_the_tenants_own_machine_even_where_the_crd
             status = await op.until(tenant, name, lambda status: status.get("phase"))
             assert status["phase"] == OUTCOMES.get(name, "Error"), name
         await op.at_rest()
-        made = {json.loads(one.body)["metadata"]["name"] for one in op.writes if one.resource not in BY_OURSELVES}
+        made = {json.loads(one.body or "")["metadata"]["name"] for one in op.writes if one.resource not in BY_OURSELVES}
         assert made == OWN
         assert [one.what for one in op.writes if f"/namespaces/{tenant}/" not in one.path] == []
         assert [request.what for request in op.requests if "secrets" in request.path] == []

@@ -225,4 +225,5 @@ async def test_a_server_signed_by_another_ca_is_not_trusted(small_cluster, tmp_p
 async def test_a_kubeconfig_file_leads_to_the_cluster(small_cluster):
     async with await Client.from_kubeconfig(small_cluster.kubeconfig) as client:
         assert (await client.get(NAMESPACES, "default"))["kind"] == "Namespace"
+        assert client.skew_seconds is not None
         assert abs(client.skew_seconds) < 5

@@ -8,6 +8,7 @@ from crds.providers import ProviderPolicy
 from service.kube.discovery import Discovery
 from service.kube.errors import NotFound, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS
+from service.kube.transport import Call
 from service.observe.scopes import Scopes
 from service.runtime.cache import Cache
 from service.runtime.watch import ListWatch, Reflector
@@ -99,7 +100,7 @@ async def test_a_kind_that_is_not_there_is_an_ordinary_answer(discovery):
 
 async def test_answers_are_remembered(admin, discovery):
     await discovery.resolve("v1", "Pod")
-    calls = []
+    calls: list[Call] = []
     admin.observe_calls(calls.append)
     await discovery.resolve("v1", "Node")
     assert calls == []
@@ -122,7 +123,7 @@ async def test_a_kind_is_found_when_its_definition_comes_and_gone_when_it_goes(a
 
 
 async def test_the_newest_contract_served_is_taken_unless_one_is_forced(admin, discovery, install):
-    groups = []
+    groups: list[str] = []
     discovery.listen(groups.append)
     await install(
         definition("machines", "Machine", ["v1beta2", "v1beta1"]),
@@ -162,7 +163,8 @@ async def test_an_older_cluster_api_serves_v1beta1_only(admin, install):
 
 
 async def test_a_cluster_scoped_kind_of_an_allowed_group_is_known_while_it_is_defined(admin, discovery, install):
-    group, kinds = "scopes.example.com", set()
+    group = "scopes.example.com"
+    kinds: set[tuple[str, str]] = set()
     scopes = Scopes(discovery, ProviderPolicy(infrastructure_groups=frozenset({group})), kinds)
     discovery.listen(scopes.changed)
     async with running(scopes.run()):

@@ -143,7 +143,7 @@ async def group(small_cluster, namespace) -> AsyncIterator[Group]:
 
 @asynccontextmanager
 async def measured():
-    spent = []
+    spent: list[float] = []
     started = boottime()
     yield spent
     spent.append(boottime() - started)

@@ -12,8 +12,10 @@ from local.crds import apply
 from service.kube.discovery import Discovery
 from service.kube.errors import NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES, Resource
+from service.kube.transport import Call
 from service.observe.informers import WatchListener
 from service.observe.watches import Watches
+from service.runtime.cache import Change
 from service.runtime.key import Key
 from tests.e2e.manifests import machine
 from tests.waiting import until
@@ -30,7 +32,10 @@ class Heard:
     """Everything that the watches tell."""
 
     def __init__(self):
-        self.scheduled, self.clusters, self.children, self.restarts = [], [], [], []
+        self.scheduled: list[Change] = []
+        self.clusters: list[Change] = []
+        self.children: list[Change] = []
+        self.restarts: list[tuple[str, ...]] = []
         self.listener = WatchListener(
             scheduled=self.scheduled.append,
             cluster=self.clusters.append,
@@ -95,7 +100,7 @@ async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carrie
         assert await watches.providers.kind(gadgets.api_version, gadgets.kind) is None
         with pytest.raises(NotFound, match="not served"):
             await watches.resolve(gadgets.api_version, gadgets.kind)
-        groups = []
+        groups: list[str] = []
         watches.listen_to_definitions(groups.append)
         await apply(client, definition(gadgets))
         await until(lambda: gadgets.group in groups)
@@ -131,7 +136,7 @@ async def test_a_kind_whose_definition_is_deleted_costs_no_request_until_it_is_i
         await until(lambda: len(watches.providers.informers) == 0)
         assert heard.children[-1].key == Key(namespace, "ours")
 
-        calls = []
+        calls: list[Call] = []
         client.observe_calls(calls.append)
         await asyncio.sleep(3)  # longer than a broken watch waits before it lists again
         assert [call for call in calls if call.resource == gadgets.plural] == []

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ WRITES_EACH = 4
 """Bootstrap, infrastructure, Machine and status: what an activation takes."""
 QUIET = 25
 """Requests in one second while the server is away: a watch for each of a few kinds, a lease, and one that asks."""
-LONG_LEASES = {"lease_seconds": 60.0, "lease_renew_seconds": 45.0}
+LONG_LEASES: dict[str, Any] = {"lease_seconds": 60.0, "lease_renew_seconds": 45.0}
 """Nothing here is about losing a lease, and a server takes long to start where much else goes on."""
 
 

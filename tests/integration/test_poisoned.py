@@ -86,8 +86,9 @@ async def test_a_cluster_and_a_providers_object_that_became_too_deep_cost_nobody
         await patch_raw(admin, HOSTS, "one-infra", tenant, spoil)
         variables = [{"op": "add", "path": "/spec/topology", "value": TOPOLOGY}]
         await patch_raw(admin, CLUSTERS, "demo", tenant, variables)
-        op.controller.watches.clusters.relist()
-        op.controller.watches.informer_of(HOSTS).relist()
+        for informer in (op.controller.watches.clusters, op.controller.watches.informer_of(HOSTS)):
+            assert informer is not None
+            informer.relist()
         line.cut()
         await works(op, tenant, "two")
         await op.at_rest()

@@ -234,7 +234,7 @@ PAST_MIDNIGHT = [
     {"daysOfWeek": ["mon - wed , sat"], "hoursOfDay": ["9", "22 - 6"]},
     {"daysOfWeek": ["sat-thu"], "hoursOfDay": ["0-3,22-6"]},
 ]
-UNSUSPICIOUS = [
+UNSUSPICIOUS: list[Raw] = [
     {"daysOfWeek": ["mon-thu", "fri,sat-sun"], "hoursOfDay": ["22-6"]},
     {"daysOfWeek": ["sat-fri"], "hoursOfDay": ["22-6"]},
     {"hoursOfDay": ["22-6"]},

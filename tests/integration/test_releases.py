@@ -43,6 +43,7 @@ class Release:
 
     @property
     def stands_back(self):
+        assert self.controller.leases is not None
         return self.controller.leases.releases.blocked_for() > 0 and not self.acts
 
     async def stop(self):

@@ -9,6 +9,7 @@ from local.cluster import Options
 from service.kube.client import Client
 from service.kube.errors import Expired
 from service.kube.resource import CONFIG_MAPS
+from service.kube.transport import Call
 from service.runtime.backoff import Backoff
 from service.runtime.cache import Cache
 from service.runtime.key import Key
@@ -33,7 +34,7 @@ class Watched:
 
     def __init__(self, client, namespace, **options):
         self.cache = Cache()
-        self.restarts = []
+        self.restarts: list[str] = []
         source = ListWatch(client, CONFIG_MAPS, namespace=namespace, **options)
         self.reflector = Reflector(source, self.cache, backoff=QUICK)
         self.reflector.on_restart = self.restarts.append
@@ -72,7 +73,7 @@ async def test_creations_changes_and_deletions_reach_the_cache(admin, namespace)
 async def test_a_large_list_comes_in_pages(admin, namespace):
     names = {f"x{n}" for n in range(30)}
     await asyncio.gather(*(admin.create(CONFIG_MAPS, config_map(n), namespace=namespace) for n in names))
-    calls = []
+    calls: list[Call] = []
     admin.observe_calls(calls.append)
     async with watched(admin, namespace, page_size=7) as found:
         assert found.names() == names

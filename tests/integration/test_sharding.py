@@ -51,6 +51,7 @@ class Site:
 
     @property
     def held(self):
+        assert self.controller.leases is not None
         return {shard.number for shard in self.controller.leases.held}
 
     async def stop(self):

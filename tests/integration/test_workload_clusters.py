@@ -16,13 +16,13 @@ import yaml
 from local.pki import Authority
 from service.kube.errors import Unavailable
 from service.kube.resource import NODES, PODS, SECRETS
-from service.kube.transport import NO_ANSWER, Limits
+from service.kube.transport import NO_ANSWER, Call, Limits
 from service.runtime.backoff import Backoff
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.workload import connection
 from service.workload.clusters import LINGER_SECONDS, WorkloadClusters
-from service.workload.connection import ClusterListener, WorkloadUnreachable
+from service.workload.connection import ClusterListener, WorkloadCluster, WorkloadUnreachable
 from tests.integration.wires import tls_wire, wire
 from tests.waiting import running, until
 
@@ -154,7 +154,7 @@ async def test_a_connection_is_closed_when_it_has_no_holder(small_cluster, manag
 
 
 async def test_no_secret_means_unreachable_until_there_is_one(small_cluster, management):
-    changed = []
+    changed: list[Key] = []
     async with opened(management, state=changed.append) as (_, workload):
         changed.clear()
         assert workload.state.reason == "KubeconfigNotFound"
@@ -243,7 +243,7 @@ async def test_a_refused_token_is_said_and_a_new_one_taken_up(small_cluster, man
 
 
 async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list(small_cluster, management, node):
-    calls = []
+    calls: list[Call] = []
     await management.store(small_cluster.url)
     async with opened(management, call=calls.append) as (_, workload):
         await until(lambda: "watch" in [call.verb for call in calls])  # it is told of after the list that it follows
@@ -256,7 +256,9 @@ async def test_a_rotated_token_is_swapped_in_on_the_next_call_without_a_new_list
 
 
 async def test_a_cut_connection_is_resumed_without_a_new_list_and_stays_reachable(small_cluster, management, node):
-    calls, states, broke = [], [], []
+    calls: list[Call] = []
+    states: list[Key] = []
+    broke: list[str] = []
     async with wire(small_cluster.url) as line:
         await management.store(line.url)
         listener = {"state": states.append, "restart": lambda resource, _reason: broke.append(resource)}
@@ -371,10 +373,16 @@ async def test_a_cluster_that_is_left_is_freed_at_once(small_cluster, management
         async with running(workloads.run()):
             await asyncio.sleep(0)
             left = weakref.ref(workloads.hold(management.key, ME))
-            await until(lambda: left().state.reachable)
-            kept, ended = watched(left(), "kept"), watched(left(), "ended")
+
+            def present() -> WorkloadCluster:
+                found = left()
+                assert found is not None
+                return found
+
+            await until(lambda: present().state.reachable)
+            kept, ended = watched(present(), "kept"), watched(present(), "ended")
             await asyncio.wait_for(asyncio.gather(kept().synced(), ended().synced()), 60)
-            left().unwatch("ended")
+            present().unwatch("ended")
             await until(lambda: ended() is None, within=20)
             workloads.release(ME)
             await until(lambda: left() is None and kept() is None, within=20)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local import binaries
+from local import binaries, pins
 from local.binaries import Assets, ensure, key
 from local.entry import cache_folder
 from local.errors import LocalError
@@ -175,7 +175,7 @@ def test_without_a_home_the_user_is_asked_for_a_cache():
 def test_another_pinned_version_is_another_build(monkeypatch, tmp_path):
     before = key()
     for name in ("go.mod", "go.sum"):
-        (tmp_path / name).write_bytes((binaries.GOMOD / name).read_bytes())
+        (tmp_path / name).write_bytes((pins.GOMOD / name).read_bytes())
     monkeypatch.setattr(binaries, "GOMOD", tmp_path)
     assert key() == before
 
@@ -199,6 +199,7 @@ class Builder:
         )  # fmt: skip
 
     def wait_until_it_says(self, words: str) -> None:
+        assert self.process.stderr is not None
         assert any(words in line for line in self.process.stderr)
 
     def finish(self) -> tuple[int, str]:

@@ -32,9 +32,9 @@ def test_up_status_down_leave_nothing_behind_but_what_others_wrote(spot: Spot, t
         assert "operator    not started" in up.stdout
         assert 'eval "$(5spot local env)"\n  kubectl get clusters,machines' in up.stdout
         assert spot("local", "env").stdout.startswith(f"export KUBECONFIG={config}:")
-        clusters = [assets.kubectl, f"--kubeconfig={config}", "get", "clusters", "demo", "-o=name"]
+        clusters = [str(assets.kubectl), f"--kubeconfig={config}", "get", "clusters", "demo", "-o=name"]
         assert "cluster.cluster.x-k8s.io/demo" in subprocess.check_output(clusters, text=True)
-        gates = [assets.kubectl, f"--kubeconfig={config}", "get", "validatingwebhookconfigurations", "-o=name"]
+        gates = [str(assets.kubectl), f"--kubeconfig={config}", "get", "validatingwebhookconfigurations", "-o=name"]
         assert subprocess.check_output(gates, text=True) == ""
 
         second = spot("local", "up")
@@ -53,7 +53,7 @@ def test_up_status_down_leave_nothing_behind_but_what_others_wrote(spot: Spot, t
         assert [line.split()[0] for line in spot("local", "status").stdout.splitlines() if "DEAD" in line] == [
             "workload-kwok"
         ]
-        mine = [assets.kubectl, f"--kubeconfig={extended}", "config", "set-context", "mine", "--user=me"]
+        mine = [str(assets.kubectl), f"--kubeconfig={extended}", "config", "set-context", "mine", "--user=me"]
         subprocess.check_call(mine, stdout=subprocess.DEVNULL)
     finally:
         down = spot("local", "down")
@@ -77,7 +77,7 @@ FRIDAY_MORNING = "2026-03-06T09:30:00Z"
 def told(owner: "subprocess.Popen[str]") -> str:
     """What `up` says when all is ready."""
     assert owner.stdout is not None
-    lines = []
+    lines: list[str] = []
     while not lines or not lines[-1].startswith("Stop it with"):
         lines.append(owner.stdout.readline())
         assert lines[-1], "it ended"
@@ -177,7 +177,7 @@ def test_a_server_that_dies_at_start_shows_its_last_words(
 def test_a_folder_with_packages_called_like_ours_does_not_matter(spot: Spot, tmp_path: Path, taken: int) -> None:
     for name in ("local", "service", "certs"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
-    command = [Path(sys.executable).with_name("5spot"), "local", "up", "--detach", "--ports", f"{taken}-{taken}"]
+    command = [str(Path(sys.executable).with_name("5spot")), "local", "up", "--detach", "--ports", f"{taken}-{taken}"]
     refused = subprocess.run(
         command, cwd=tmp_path, env=spot.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )

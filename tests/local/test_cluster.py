@@ -14,7 +14,7 @@ from local.cluster import Audit, LocalCluster, Options
 
 
 def kubectl(assets: Assets, cluster: LocalCluster, *words: str, user: str = access.ADMIN) -> str:
-    argv = [assets.kubectl, f"--kubeconfig={cluster.kubeconfig_of(user)}", *words]
+    argv = [str(assets.kubectl), f"--kubeconfig={cluster.kubeconfig_of(user)}", *words]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 

@@ -60,5 +60,6 @@ def test_its_pins_are_not_the_control_planes(monkeypatch):
 def test_it_knows_its_own_version_and_the_one_of_kubernetes_that_it_was_made_for():
     stamps = helm.flags()[-1]
     assert f"version.version={pins.helm()} " in stamps
-    minor = re.fullmatch(r"v0\.(\d+)\.\d+", pins.helm_client())[1]
-    assert stamps.count(f"k8sVersionMinor={minor}") == 2
+    client = re.fullmatch(r"v0\.(\d+)\.\d+", pins.helm_client())
+    assert client is not None
+    assert stamps.count(f"k8sVersionMinor={client[1]}") == 2

@@ -23,7 +23,7 @@ def test_every_staging_module_is_of_the_kubernetes_that_is_built():
 
 @pytest.mark.parametrize("module", ["sigs.k8s.io/cluster-api", "sigs.k8s.io/controller-runtime", "k8s.io/client-go"])
 def test_the_kubeadm_provider_is_of_the_cluster_api_that_is_built(module):
-    used = [re.search(rf"^\t{module} (v\S+)", (pins.GOMOD / name).read_text(), re.MULTILINE)[1] for name in GO_MODS]
+    used = [re.findall(rf"^\t{module} (v\S+)", (pins.GOMOD / name).read_text(), re.MULTILINE)[0] for name in GO_MODS]
     assert used[0] == used[1]
 
 

@@ -1,5 +1,6 @@
 """Server processes: waited for, explained when they fail, and gone with their owner in every case."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -93,7 +94,7 @@ def test_a_note_that_was_not_finished_keeps_nothing_else_from_going() -> None:
 def test_a_file_that_a_later_owner_has_locked_is_left_to_it(tmp_path: Path) -> None:
     along = tmp_path / "state"
     with along.open("w") as later:
-        keeper.fcntl.flock(later, keeper.fcntl.LOCK_EX)
+        fcntl.flock(later, fcntl.LOCK_EX)
         Keeper([along]).close()
         assert along.exists()
 

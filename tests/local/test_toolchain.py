@@ -1,9 +1,9 @@
 import io
+import sys
 from pathlib import Path
 
 import pytest
 
-from local import toolchain
 from local.errors import LocalError
 from local.pins import go_pinned
 from local.progress import Progress
@@ -27,7 +27,7 @@ def go(tmp_path: Path) -> FakeGo:
 def bare(go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
     """A machine whose Python has neither uv beside it nor pip in it, and whose PATH is empty."""
     python = executable(go.root / "python" / "python3", "#!/bin/sh\necho No module named pip >&2\nexit 1\n")
-    monkeypatch.setattr(toolchain.sys, "executable", str(python))
+    monkeypatch.setattr(sys, "executable", str(python))
     return go
 
 

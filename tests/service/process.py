@@ -20,6 +20,7 @@ class Process:
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
+        assert self.child.stderr is not None
         while line := await self.child.stderr.readline():
             # One that is killed may not have come to the end of its last line.
             whole = line.startswith(b"{") and line.endswith(b"\n")

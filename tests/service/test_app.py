@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import orjson
@@ -17,6 +18,7 @@ from certs.bundle import Policy, first_bundle
 from crds import names
 from service.app import Component, EndedEarlyError, Service
 from service.controller.shared import Shared
+from service.http.admission import Admission
 from service.kube.client import Client
 from service.settings import Settings
 from tests.service.process import Process, started
@@ -153,12 +155,19 @@ async def answers(port: int) -> bool:
 async def prepared(files: Path, **components: Callable[[Shared], Component]) -> AsyncIterator[tuple[Service, Shared]]:
     """The service inside this process, with components of the test's own."""
     words = flags(files)
-    given = {words[n].removeprefix("--").replace("-", "_"): words[n + 1] for n in range(0, len(words), 2)}
+    given: dict[str, Any] = {
+        words[n].removeprefix("--").replace("-", "_"): words[n + 1] for n in range(0, len(words), 2)
+    }
     settings = Settings(**given)
     async with Client.from_inline("https://127.0.0.1:1", token="t") as client:
         shared = Shared(settings=settings, client=client, clock=settings.clock())
         with Service(shared, [make(shared) for make in components.values()]) as service:
             yield service, shared
+
+
+def admission(service: Service) -> Admission:
+    assert service.admission is not None
+    return service.admission
 
 
 async def test_a_component_that_dies_takes_the_whole_service_with_it(files: Path):
@@ -189,7 +198,7 @@ async def test_readiness_waits_for_every_component(files: Path):
 
     async with prepared(files, waiting=waiting) as (service, shared), running(service.run()):
         await until(lambda: answers(service.health.port))
-        await until(lambda: service.admission.endpoint.listening)
+        await until(lambda: admission(service).endpoint.listening)
         assert (await ask(service.health.port, "/ready"))[1]["problems"] == {"controller": "caches are not synced"}
         reason[0] = None
         assert (await ask(service.health.port, "/ready"))[0] == 200
@@ -211,7 +220,7 @@ async def test_components_put_their_work_down_before_the_webhooks_stop(files: Pa
     async with prepared(files, careful=careful) as (service, shared):
         listening = lambda: not service._health.tasks["webhooks"].done()  # noqa: E731
         running_service = asyncio.create_task(service.run())
-        await until(lambda: service.admission.endpoint.listening)
+        await until(lambda: admission(service).endpoint.listening)
         shared.stopping.set()
         await asyncio.wait_for(running_service, 60)
     assert order == ["component"]
@@ -232,7 +241,7 @@ async def test_a_component_that_had_to_abandon_its_work_still_gives_back_what_it
     async with prepared(files, slow=slow) as (service, shared):
         shared.settings = shared.settings.model_copy(update={"stop_seconds": 0.1})
         running_service = asyncio.create_task(service.run())
-        await until(lambda: service.admission.endpoint.listening)
+        await until(lambda: admission(service).endpoint.listening)
         shared.stopping.set()
         await asyncio.wait_for(running_service, 30)
     assert given_back == ["lease"]
@@ -244,7 +253,7 @@ async def test_a_component_that_does_not_stop_is_abandoned(files: Path):
 
     async with prepared(files, stubborn=lambda _: Component("stubborn", stubborn)) as (service, shared):
         running_service = asyncio.create_task(service.run())
-        await until(lambda: service.admission.endpoint.listening)
+        await until(lambda: admission(service).endpoint.listening)
         shared.stopping.set()
         shared.abort.set()
         await asyncio.wait_for(running_service, shared.settings.stop_seconds)
@@ -258,16 +267,16 @@ async def test_the_webhooks_ask_whoever_watches_clusters(files: Path):
         )
 
     async with prepared(files, watching=watching) as (service, _), running(service.run()), trusting() as client:
-        await until(lambda: service.admission.endpoint.listening)
-        url = f"https://localhost:{service.admission.endpoint.port}{names.VALIDATE_PATH}"
+        await until(lambda: admission(service).endpoint.listening)
+        url = f"https://localhost:{admission(service).endpoint.port}{names.VALIDATE_PATH}"
         answer = await client.post(url, content=orjson.dumps(review(machine())))
         assert "no Cluster production" in answer.json()["response"]["warnings"][0]
 
 
 async def test_the_webhooks_refuse_kinds_that_turn_out_to_be_cluster_scoped(files: Path):
     async with prepared(files) as (service, shared), running(service.run()), trusting() as client:
-        await until(lambda: service.admission.endpoint.listening)
-        url = f"https://localhost:{service.admission.endpoint.port}{names.VALIDATE_PATH}"
+        await until(lambda: admission(service).endpoint.listening)
+        url = f"https://localhost:{admission(service).endpoint.port}{names.VALIDATE_PATH}"
         body = orjson.dumps(review(machine()))
         assert (await client.post(url, content=body)).json()["response"]["allowed"]
         shared.cluster_scoped.add(("infrastructure.cluster.x-k8s.io", "RemoteMachine"))

@@ -22,7 +22,7 @@ def applied(given: dict[str, Any], patch: JSONPatch) -> dict[str, Any]:
     result = copy.deepcopy(given)
     for operation in patch:
         *parents, last = operation["path"].split("/")[1:]
-        target = result
+        target: Any = result
         for parent in parents:
             target = target[parent]
         if operation["op"] == "remove":

@@ -30,7 +30,7 @@ def unit() -> None:
         count += number
 
 
-def cost(work: Callable[[], object]) -> float:
+def cost(work: Callable[..., object]) -> float:
     """Processor time of this thread: what else the machine does is not in it."""
     started = time.thread_time()
     work()

@@ -15,7 +15,8 @@ def of(simulate: Any) -> Simulation:
 
 
 def test_nothing_asked_for_means_no_trouble() -> None:
-    for resource in ({}, {"spec": {}}, {"spec": {"simulate": None}}, {"spec": {"simulate": {}}}):
+    resources: list[dict[str, Any]] = [{}, {"spec": {}}, {"spec": {"simulate": None}}, {"spec": {"simulate": {}}}]
+    for resource in resources:
         simulation = Simulation.of(resource)
         assert (simulation.failure, simulation.delay_seconds) == (None, 0.0)
 

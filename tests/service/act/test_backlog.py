@@ -2,7 +2,7 @@ from service.act.backlog import Backlog
 
 
 def filled(most, **lanes):
-    backlog = Backlog(most)
+    backlog: Backlog[str] = Backlog(most)
     for namespace, count in lanes.items():
         for number in range(count):
             backlog.append(namespace, f"{namespace}{number}")

@@ -61,7 +61,7 @@ async def test_an_event_whose_answer_was_lost_is_not_sent_for_ever(client, names
 
     create = client.create
     monkeypatch.setattr(client, "create", stumbling)
-    monkeypatch.setattr(events.asyncio, "sleep", AsyncMock())
+    monkeypatch.setattr(asyncio, "sleep", AsyncMock())
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     recorder.record(identity(namespace), Event(ProviderReason("Sent"), "twice"))
     await recorder._send(recorder._backlog.popleft())
@@ -81,7 +81,12 @@ async def test_a_namespace_that_is_gone_does_not_hold_up_the_others(client, name
 async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monkeypatch):
     monkeypatch.setattr(events, "MAX_DELAY_SECONDS", 0.4)
     asked = []
-    recorder = EventRecorder(client, instance="pod-1", busy=lambda: asked.append(1) or True)
+
+    def busy():
+        asked.append(1)
+        return True
+
+    recorder = EventRecorder(client, instance="pod-1", busy=busy)
     async with running(recorder.run()):
         recorder.record(identity(namespace), Event(ProviderReason("Late"), "but sent"))
         await asyncio.wait_for(recorder.idle.wait(), 25)

@@ -10,6 +10,7 @@ from service.decide import plan as actions
 from service.decide.drain import Drain
 from service.decide.outcome import Blocker, Outcome
 from service.decide.plan import Plan
+from service.decide.reasons import Reason
 from service.decide.world import Pod, Role
 
 NINE = datetime(2026, 3, 6, 9, tzinfo=UTC)
@@ -32,7 +33,7 @@ def value(metric, suffix="_total", **labels):
 
 
 def done(action, *, before=None, at=NINE, speed=1.0, plan=None, blockers=()):
-    chosen = plan or Plan(Phase.ACTIVE, "Reason", "message", actions=(action,))
+    chosen = plan or Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "message", actions=(action,))
     clock = SimulatedClock.starting(at, speed)
     known = before or ScheduledMachineStatus()
     measure(known, known, chosen, Outcome(done=(action,), blockers=blockers), clock)
@@ -69,7 +70,7 @@ def test_drains_are_counted_by_how_they_ended(undrained, drain, result):
     (label,) = metrics.DRAINS._labelnames
     before = value(metrics.DRAINS, **{label: result})
     delete = actions.Delete(role=Role.MACHINE, name="m", uid="u", why="x", undrained=undrained)
-    done(delete, plan=Plan(Phase.SHUTTING_DOWN, "Reason", "message", drain=drain))
+    done(delete, plan=Plan(Phase.SHUTTING_DOWN, Reason.MACHINE_RUNNING, "message", drain=drain))
     assert value(metrics.DRAINS, **{label: result}) == before + 1
 
 
@@ -86,7 +87,7 @@ def test_a_machine_that_the_kill_switch_takes_away_is_counted(phase, counted):
     before = value(metrics.KILL_SWITCHES)
     parts = (actions.Delete(role=role, name="m", uid="u", why="x") for role in Role)
     for delete in parts:
-        done(delete, plan=Plan(phase, "Reason", "message"))
+        done(delete, plan=Plan(phase, Reason.MACHINE_RUNNING, "message"))
     assert value(metrics.KILL_SWITCHES) == before + counted
 
 
@@ -94,7 +95,7 @@ def test_a_machine_whose_owner_asks_for_it_is_counted_when_that_is_stored():
     before = value(metrics.EMERGENCY_RECLAIMS)
     asked = Reclaim(requested_at=NINE, reason="idea", node="node-7", machine_uid="u")
     for action in (actions.RecordReclaim(asked), actions.DisableSchedule()):
-        done(action, plan=Plan(Phase.EMERGENCY_REMOVE, "Reason", "message"))
+        done(action, plan=Plan(Phase.EMERGENCY_REMOVE, Reason.MACHINE_RUNNING, "message"))
     assert value(metrics.EMERGENCY_RECLAIMS) == before + 1
 
 
@@ -111,7 +112,7 @@ def measured(before, after, speed=1.0):
         return [value(metrics.TIME_TO_READY, suffix, kind="RemoteMachine") for suffix in ("_count", "_sum")]
 
     first = seen()
-    plan = Plan(Phase.ACTIVE, "Reason", "message")
+    plan = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "message")
     measure(before, after, plan, Outcome(), SimulatedClock.starting(NINE, speed))
     return tuple(now - then for then, now in zip(first, seen(), strict=True))
 

@@ -6,6 +6,7 @@ import secrets
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from service.clock import ManualClock
 from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
+from service.decide.reasons import Reason
 from service.decide.world import Pod, Role, Taint
 from service.kube.errors import AlreadyExists, Forbidden, NotFound, Unavailable
 from service.kube.resource import (
@@ -80,7 +82,7 @@ class Hands:
         self.heard.absorb(raw)
 
     async def do(self, *planned, until=None):
-        plan = Plan(Phase.ACTIVE, "Reason", "message", actions=planned, requeue_at=until)
+        plan = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "message", actions=planned, requeue_at=until)
         _, outcome = await self.performer.perform(self.subject, self.world, plan)
         return outcome
 
@@ -90,6 +92,7 @@ async def acting(client, namespace, uid="my-uid"):
     hands = Hands(client, namespace, uid)
     async with running(hands.workloads.run()):
         await asyncio.sleep(0)
+        assert hands.subject.cluster is not None
         connection = hands.workloads.hold(hands.subject.cluster, hands.subject.key)
         await asyncio.wait_for(connection.settled.wait(), 60)
         yield hands
@@ -283,7 +286,7 @@ async def delete_as(hands, resource, raw):
     metadata = raw["metadata"]
     there = child(Role.INFRASTRUCTURE, name=metadata["name"], uid=metadata["uid"], namespace=metadata["namespace"])
     seen = world(me=identity(namespace=metadata["namespace"]), infrastructure=there)
-    planned = Plan(Phase.ACTIVE, "Reason", "message", actions=(deletion(there.name, there.uid),))
+    planned = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "message", actions=(deletion(there.name, there.uid),))
     return await hands.performer.perform(hands.subject, seen, planned)
 
 
@@ -333,7 +336,7 @@ async def stored(small_cluster, client, hands, namespace):
 
 
 async def create_for(hands, namespace, *before):
-    plan = Plan(Phase.ACTIVE, "Reason", "message", actions=(*before, CREATE))
+    plan = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "message", actions=(*before, CREATE))
     _, outcome = await hands.performer.perform(hands.subject, world(me=identity(namespace=namespace)), plan)
     return outcome
 
@@ -461,7 +464,8 @@ async def test_no_eviction_is_under_way_any_more_when_one_was_refused_for_want_o
         ended.append(name)
         return {}
 
-    ended, client = [], SimpleNamespace(create_subresource=create_subresource)
+    ended: list[str] = []
+    client: Any = SimpleNamespace(create_subresource=create_subresource)
     pods = tuple(
         Pod("a", name, "u", None, mirror=False, finished=False, deleting=False) for name in ("first", "second")
     )

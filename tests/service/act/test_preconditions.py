@@ -14,6 +14,7 @@ from service.clock import SystemClock
 from service.decide import plan as actions
 from service.decide.intent import read_intent
 from service.decide.plan import Plan
+from service.decide.reasons import Reason
 from service.decide.world import Role, Taint
 from service.kube.client import Client
 from service.kube.resource import CONFIG_MAPS, SCHEDULED_MACHINES, Resource
@@ -123,7 +124,8 @@ async def perform(acting, subject, *planned):
         Role.INFRASTRUCTURE, name="desk-infra", uid="uid-infra", namespace=KEY.namespace, resource_version="4"
     )
     seen = world(me=identity(namespace=KEY.namespace, uid="uid-desk"), infrastructure=there)
-    _, outcome = await acting.performer.perform(subject, seen, Plan(Phase.ACTIVE, "", "", actions=planned))
+    plan = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "", actions=planned)
+    _, outcome = await acting.performer.perform(subject, seen, plan)
     return outcome
 
 

@@ -34,7 +34,7 @@ async def read(text: str) -> CalendarDates | Unreadable:
 
 def upcoming(found: CalendarDates | Unreadable, count: int = 3) -> list[tuple[str, str]]:
     assert isinstance(found, CalendarDates), found
-    return [tuple(each) for each in found.in_zone(Zone.parse("UTC")).upcoming(day_of(TODAY), count)]
+    return [(each.date, each.name) for each in found.in_zone(Zone.parse("UTC")).upcoming(day_of(TODAY), count)]
 
 
 async def test_dates_and_days_of_every_year_need_no_subprocess():
@@ -162,7 +162,9 @@ async def test_the_names_of_dates_are_one_short_line():
 
 async def test_the_example_of_a_machine_with_calendars_is_closed_on_their_dates():
     machine, *calendars = (example(name) for name in ("machine", "company", "scotland"))
-    schedule = check(machine).model.spec.schedule
+    model = check(machine).model
+    assert model is not None
+    schedule = model.spec.schedule
     known = {}
     for each in calendars:
         reference = CalendarReference(CalendarKind(each["kind"]), each["metadata"]["name"])

@@ -79,7 +79,12 @@ async def test_errors_do_not_stop_work_and_their_end_is_reported_once(server):
 
 async def test_objects_that_fail_again_at_once_are_left_to_their_back_off(server):
     """Such as calls to a provider's webhook that is never available."""
-    server.availability = Availability(server.probe, lambda: (server.on_recovered(), server.call(500)))
+
+    def fail_again():
+        server.on_recovered()
+        server.call(500)
+
+    server.availability = Availability(server.probe, fail_again)
     started = time.monotonic()
     async with running(server.availability.run()):
         server.call(500)

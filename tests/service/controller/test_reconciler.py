@@ -17,7 +17,7 @@ from service.decide.intent import read_intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
 from service.decide.plan import ReleaseFinalizer
-from service.decide.reasons import Reason
+from service.decide.reasons import Reason, read_reason
 from service.decide.requeue import BackoffKind, Requeue
 from service.decide.world import Role
 from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
@@ -38,7 +38,8 @@ class Scene:
 
     def __init__(self, *ends: KubeError | None) -> None:
         self.ends, self.told = list(ends), list[str]()
-        self.world, self.edited = builders.world(), False
+        self.world: Any = builders.world()
+        self.edited = False
         self.clock = ManualClock(MORNING)
         self.priority = 50
         self.spec, self.status = dict[str, Any](), dict[str, Any]()
@@ -238,7 +239,7 @@ async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_wh
 @pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "APIUnavailable"])
 async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
     scene = Scene(None)
-    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], Reason(reason), "it failed")
+    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], read_reason(reason), "it failed")
     scene.outcome = {"done": (), "failure": trouble}
     requeue = await scene.reconcile(KEY)
     assert (requeue.failure, requeue.after, requeue.backoff) == ("it failed", None, BackoffKind.FAILURE)
@@ -305,8 +306,8 @@ async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_
 
 async def test_a_pass_over_an_object_that_is_gone_asks_for_no_other() -> None:
     scene = Scene()
-    scene.subject = lambda _key: None  # type: ignore[method-assign]
-    scene._reconciler._observer = SimpleNamespace(subject=lambda _key: None)  # type: ignore[assignment]
+    observer: Any = SimpleNamespace(subject=lambda _key: None)
+    scene._reconciler._observer = observer
     assert await scene._reconciler(KEY) is None
 
 

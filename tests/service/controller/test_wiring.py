@@ -37,7 +37,7 @@ def controller() -> Controller:
     fence = Fence(2, lambda: 0.0)
     made = Controller(Shared(settings=settings, client=client, clock=ManualClock(MORNING)), fence)
     fence.extend(FIRST, 60.0)
-    clusters = SimpleNamespace(get=CLUSTERS.get)
+    clusters: Any = SimpleNamespace(get=CLUSTERS.get)
     made.watches.capi = CapiInformers(Contract.V1BETA2, machines=clusters, clusters=clusters)
     return made
 
@@ -68,9 +68,17 @@ def test_it_tells_the_time_that_schedules_live_by_and_how_far_its_clock_is_ahead
 def test_a_scrape_costs_no_walk_over_the_objects(controller, monkeypatch):
     hears_of(controller, *KEYS, phase="Active")
     walks = []
+
+    def walking(name):
+        def walk(*_):
+            walks.append(name)
+            return ()
+
+        return walk
+
     for name in ("__iter__", "get", "keys_by"):
-        monkeypatch.setattr(Informer, name, lambda *_, name=name: walks.append(name) or ())
-        monkeypatch.setattr(Cache, name, lambda *_, name=name: walks.append(name) or ())
+        monkeypatch.setattr(Informer, name, walking(name))
+        monkeypatch.setattr(Cache, name, walking(name))
     page = prometheus_client.generate_latest(metrics.REGISTRY).decode()
     assert f'fivespot_shard_objects{{shard="0-of-2"}} {len(OURS)}.0' in page
     assert 'fivespot_scheduledmachines{phase="Active"} 20.0' in page
@@ -152,7 +160,12 @@ def test_a_kill_switch_goes_before_a_crowd_that_was_due_before_it(controller):
 def test_a_key_whose_handling_fails_by_a_bug_is_handled_again_after_a_back_off(controller):
     asked = []
     retry = controller.queue.retry
-    controller.queue.retry = lambda key, after=None: asked.append(retry(key, after=after)) or asked[-1]
+
+    def ask(key, after=None):
+        asked.append(retry(key, after=after))
+        return asked[-1]
+
+    controller.queue.retry = ask
     controller._failed(OURS[0], ZeroDivisionError("a bug"))
     assert 24 <= asked[0] <= 30
 

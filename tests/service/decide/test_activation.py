@@ -30,6 +30,7 @@ from tests.service.decide.builders import (
     pod,
     running_status,
     running_world,
+    spec,
     status,
     taint,
     world,
@@ -270,6 +271,7 @@ def test_two_on_one_node_each_keep_their_own_taints_and_come_to_rest():
     (first,) = decide(
         intent(**TAINTED), running_world(node=noted, others_on_node=frozenset({"other"})), MORNING
     ).actions
+    assert isinstance(first, actions.ApplyTaints)
     assert set(first.taints) == {theirs, taint()}
     both = node(taints=first.taints, annotations={names.ANNOTATION_APPLIED_TAINTS: first.note})
     for me, neighbour in ((UID, "other"), ("other", UID)):
@@ -335,7 +337,7 @@ def test_template_timeouts_and_taints_are_brought_up_to_date_in_place(edit):
 
 
 def test_provider_specs_apply_at_creation_only():
-    assert spec_hash(intent(**EDITED).spec) != spec_hash(intent().spec)
+    assert spec_hash(spec(**EDITED)) != spec_hash(spec())
     assert decide(intent(**EDITED), running_world(), MORNING).actions == ()
 
 

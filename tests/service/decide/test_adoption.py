@@ -26,6 +26,7 @@ def adopted(verdict):
 def test_a_restored_object_becomes_ours(owners):
     verdict = examine(Role.MACHINE, child(*owners, CLUSTER), ME, {ME.uid})
     assert adopted(verdict) == [("Cluster", "cluster", None), (names.KIND, ME.uid, True)]
+    assert verdict.patch is not None
     assert verdict.patch["metadata"]["resourceVersion"] == "7"
     assert verdict.patch["metadata"]["uid"] == "c"
 

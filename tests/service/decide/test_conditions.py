@@ -9,6 +9,7 @@ from service.decide.drainrules import DRAIN_LABEL
 from service.decide.drift import SpecChange
 from service.decide.lifecycle import decide
 from service.decide.outcome import Failure, Outcome
+from service.decide.reasons import Reason
 from service.decide.world import HostConflict, Role
 from tests.service.decide.builders import (
     CLOSES,
@@ -57,7 +58,7 @@ def short(condition: Condition) -> tuple[str, str]:
 def trouble(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
     plan = decide(of or intent(), seen or running_world(), now)
     failed = next(action for action in plan.actions if isinstance(action, kind))
-    return Outcome(failure=Failure(failed, "Forbidden", "the API server says no"))
+    return Outcome(failure=Failure(failed, Reason.FORBIDDEN, "the API server says no"))
 
 
 # Ready
@@ -198,7 +199,8 @@ def test_references_valid_is_false_of_an_invalid_spec_though_it_is_disabled():
 )
 def test_a_machine_that_is_lost_while_everything_is_paused_is_not_ready_though_its_phase_stays(lost):
     before = running_status(phase=Phase.ACTIVE)
-    fine, seen = (running_world(me=identity(paused=True), status=before, **parts) for parts in ({}, lost))
+    fine = running_world(me=identity(paused=True), status=before)
+    seen = running_world(me=identity(paused=True), status=before, **lost)
     assert short(reported(fine)["Ready"]) == ("True", "Paused")
     assert short(reported(seen)["Ready"]) == ("False", "Paused")
 

@@ -238,6 +238,7 @@ def test_a_creation_that_fails_after_a_replacement_does_not_undo_what_was_made()
 def test_a_window_that_reopens_while_the_old_machine_leaves_gets_a_new_one_when_all_three_are_gone():
     sim = reopened_while_leaving()
     old = sim.status.machine_ref
+    assert old is not None
     for role in (Role.INFRASTRUCTURE, Role.BOOTSTRAP, Role.MACHINE):
         assert sim.status.phase is Phase.PENDING
         del sim.objects[role]
@@ -245,6 +246,7 @@ def test_a_window_that_reopens_while_the_old_machine_leaves_gets_a_new_one_when_
     sim.node = None
     sim.settle()
     assert sim.status.phase is Phase.ACTIVE
+    assert sim.status.machine_ref is not None
     assert sim.status.machine_ref.uid != old.uid
     assert sim.status.shutdown_started_at is None
 
@@ -269,6 +271,7 @@ def test_a_replacement_that_stumbles_is_made_as_soon_as_it_can_be_and_counted_on
     sim.settle()
     sim.finish_deletion()
     sim.settle()
+    assert sim.status.remediation is not None
     assert (sim.status.phase, sim.status.remediation.count) == (Phase.ACTIVE, 1)
     assert sim.event_reasons().count("Remediated") == 1
 
@@ -279,6 +282,7 @@ def test_taints_that_are_refused_keep_neither_our_cordon_on_the_node_nor_the_age
     for name in ("taint ml", "commands", "always"):
         HAPPENINGS[name](sim)
     last = sim.step()
+    assert sim.node is not None
     assert (sim.node.unschedulable, sim.agent_config) == (False, ("idea",))
     assert condition(last.status, "NodeTainted").reason == "PatchFailed"
     assert last.outcome.failure is not None, "so that it is tried again, ever more rarely"

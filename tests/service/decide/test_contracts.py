@@ -3,6 +3,7 @@ from datetime import timedelta
 import pytest
 
 from service.decide import contracts
+from service.decide.reasons import ProviderReason, Reason
 from service.decide.world import Contract, Problem, Role
 from tests.service.decide.builders import child
 
@@ -76,21 +77,23 @@ def test_provider_id_and_node_are_read_from_the_same_place_in_both(contract):
 
 def test_v1beta1_reports_failures_in_its_status():
     machine = read(V1, status={"failureReason": "CreateError", "failureMessage": "no quota"})
-    assert machine.failure == Problem("CreateError", "no quota")
+    assert machine.failure == Problem(ProviderReason("CreateError"), "no quota")
 
 
 def test_v1beta2_reports_failures_under_deprecated():
     failed = {"failureReason": "CreateError", "failureMessage": "no quota"}
-    assert read(V2, status={"deprecated": {"v1beta1": failed}}).failure == Problem("CreateError", "no quota")
+    assert read(V2, status={"deprecated": {"v1beta1": failed}}).failure == Problem(
+        ProviderReason("CreateError"), "no quota"
+    )
     assert read(V2, status=failed).failure is None
 
 
 @pytest.mark.parametrize(
     ("status", "failure"),
     [
-        ({"failureMessage": "it burns"}, Problem("MachineFailed", "it burns")),
-        ({"failureReason": "UpdateError"}, Problem("UpdateError", "UpdateError")),
-        ({"failureReason": "it burns, really"}, Problem("MachineFailed", "it burns, really")),
+        ({"failureMessage": "it burns"}, Problem(Reason.MACHINE_FAILED, "it burns")),
+        ({"failureReason": "UpdateError"}, Problem(ProviderReason("UpdateError"), "UpdateError")),
+        ({"failureReason": "it burns, really"}, Problem(Reason.MACHINE_FAILED, "it burns, really")),
     ],
 )
 def test_a_failure_always_has_a_reason_of_one_word_and_a_message(status, failure):

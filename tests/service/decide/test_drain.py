@@ -132,6 +132,7 @@ def test_nothing_is_evicted_while_the_labels_of_a_namespace_that_a_rule_asks_for
     rules = read_rules([{"metadata": {"name": "a"}, "spec": spec}], {}, {})
     state = drain([pod()], rules)
     assert (state.to_evict, state.remaining) == ((), 1)
+    assert state.problem is not None
     assert "Namespaces" in state.problem
     assert drain([pod(namespace_labels={"team": "data"})], rules).done
     assert drain([pod(namespace_labels={})], rules).to_evict

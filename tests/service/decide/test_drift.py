@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from crds import names
@@ -50,7 +52,8 @@ def test_differences_are_told_by_path(wanted, there, paths):
 
 
 def test_a_spec_nested_deeper_than_python_recurses_is_gone_through():
-    wanted, there = {"a": 1}, {"a": 2}
+    wanted: dict[str, Any] = {"a": 1}
+    there: dict[str, Any] = {"a": 2}
     for _ in range(5000):
         wanted, there = {"a": wanted}, {"a": there}
     assert len(differences(wanted, there)) == 1
@@ -68,9 +71,9 @@ def changes(wanted, there, *entries):
     return changes_by_others(wanted, {"metadata": {"managedFields": list(entries)}, "spec": there})
 
 
-PORT = {"f:spec": {"f:port": {}}}
-OTHER = {"f:spec": {"f:address": {}}}
-LABELS = {"f:metadata": {"f:labels": {"f:x": {}}}}
+PORT: dict[str, Any] = {"f:spec": {"f:port": {}}}
+OTHER: dict[str, Any] = {"f:spec": {"f:address": {}}}
+LABELS: dict[str, Any] = {"f:metadata": {"f:labels": {"f:x": {}}}}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_without_a_record_of_our_creation_the_author_is_unknown(entries):
     assert changes({"port": 22}, {"port": 23}, *entries) == ()
 
 
-DISK = {".": {}, "f:name": {}, "f:size": {}}
+DISK: dict[str, Any] = {".": {}, "f:name": {}, "f:size": {}}
 DISKS = {"f:spec": {"f:disks": {'k:{"name":"a"}': DISK, 'k:{"name":"b"}': DISK}}}
 FIRST_DISK = {"f:spec": {"f:disks": {'k:{"name":"a"}': DISK}}}
 EVERYTHING = [f"spec.disks[{at}].{name}" for at in (0, 1) for name in ("name", "size")]
@@ -153,10 +156,10 @@ def test_lists_are_told_by_who_owns_their_items(there, ours, paths):
 
 
 def test_a_list_of_values_is_told_by_its_values_and_places():
-    names_only = {"f:spec": {"f:groups": {'v:"a"': {}, "i:1": {}}}}
+    names_only: dict[str, Any] = {"f:spec": {"f:groups": {'v:"a"': {}, "i:1": {}}}}
     person = managed("kubectl-edit", {"f:spec": {"f:groups": {}}})
     assert changes({"groups": ["a", "b"]}, {"groups": ["a", "b", "c"]}, managed(OURS, names_only), person) == ()
-    mangled = {"f:spec": {"f:groups": {"v:{": {}, "x": {}}}}
+    mangled: dict[str, Any] = {"f:spec": {"f:groups": {"v:{": {}, "x": {}}}}
     assert changes({"groups": ["a"]}, {"groups": []}, managed(OURS, mangled), person) != ()
 
 

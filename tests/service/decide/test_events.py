@@ -10,6 +10,7 @@ from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan
+from service.decide.reasons import Reason
 from service.decide.report import report
 from service.decide.world import Contract, Role
 from tests.service.decide.builders import (
@@ -39,7 +40,7 @@ from tests.service.decide.happenings import HAPPENINGS
 from tests.service.decide.simulation import Simulation, merge, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
-PLAN = Plan(Phase.ACTIVE, "MachineRunning", "It runs.")
+PLAN = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "It runs.")
 
 
 def events_after(sim: Simulation, happening) -> list[str]:
@@ -47,7 +48,7 @@ def events_after(sim: Simulation, happening) -> list[str]:
     before = len(sim.events)
     happening(sim)
     sim.settle()
-    reasons = [event.reason for event in sim.events[before:]]
+    reasons: list[str] = [event.reason for event in sim.events[before:]]
     sim.step()
     sim.step()
     assert len(sim.events) - before == len(reasons), "a second look tells nothing new"

@@ -343,7 +343,9 @@ def test_a_cluster_whose_name_cannot_be_read_is_not_missing():
 
 def test_inside_a_window_all_three_are_created_and_the_machine_last():
     plan = decide(intent(), world(), OPENS)
-    assert [action.role for action in plan.actions] == [Role.BOOTSTRAP, Role.INFRASTRUCTURE, Role.MACHINE]
+    created = [action.role for action in plan.actions if isinstance(action, actions.Create)]
+    assert created == [Role.BOOTSTRAP, Role.INFRASTRUCTURE, Role.MACHINE]
+    assert len(plan.actions) == 3
     assert plan.phase is Phase.ACTIVE
 
 

@@ -112,6 +112,8 @@ def test_provider_id_and_node_never_change_or_vanish_while_the_machine_lives(cha
 def test_a_contradiction_names_what_was_and_what_is(now, reported):
     moved = contradiction(running_world(machine=machine(provider_id=now)))
     renamed = contradiction(running_world(machine=machine(node_name=now)))
+    assert moved is not None
+    assert renamed is not None
     assert moved.message == f"providerID changed from {PROVIDER_ID} to {reported}."
     assert renamed.message == f"The Node changed from node-7 to {reported}."
 

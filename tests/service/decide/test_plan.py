@@ -6,6 +6,7 @@ from crds.status import Phase
 from service.decide import plan
 from service.decide.outcome import Outcome
 from service.decide.plan import Plan, earliest
+from service.decide.reasons import Reason
 from tests.service.decide.builders import CLOSES, MORNING
 
 
@@ -16,7 +17,7 @@ def test_the_earliest_instant_counts_and_none_does_not():
 
 def test_a_plan_is_data_that_nobody_changes():
     with pytest.raises(FrozenInstanceError):
-        Plan(Phase.ACTIVE, "MachineRunning", "It runs.").phase = Phase.ERROR
+        Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "It runs.").phase = Phase.ERROR  # type: ignore[misc]
 
 
 def test_an_outcome_knows_what_was_done():

@@ -28,7 +28,8 @@ def test_every_condition_type_has_reasons():
 
 def test_a_reason_is_plain_text_on_the_wire():
     assert f"{Reason.MACHINE_RUNNING}" == "MachineRunning"
-    assert Reason.MACHINE_RUNNING == "MachineRunning"
+    text: str = "MachineRunning"
+    assert text == Reason.MACHINE_RUNNING
 
 
 def test_a_stored_reason_is_read_back_as_itself():

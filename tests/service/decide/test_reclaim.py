@@ -97,6 +97,7 @@ def test_only_the_exact_word_is_a_request(text):
 def test_a_reason_of_any_shape_is_made_one_line():
     seen = asking(node=node(annotations={**ASKED, names.ANNOTATION_RECLAIM_REASON: "a\n\x1b" + "b" * 9000}))
     (record,) = decide(intent(), seen, MORNING).actions
+    assert isinstance(record, actions.RecordReclaim)
     assert record.reclaim.reason.startswith("a b")
     assert len(record.reclaim.reason) == 512
 
@@ -467,7 +468,8 @@ def test_a_request_from_before_is_cleared_once_and_never_acted_upon(contract):
     assert not set(names.RECLAIM_ANNOTATIONS) & set(sim.node.annotations)
     assert "EmergencyReclaim" not in sim.event_reasons()
     ejected(sim)
-    assert sim.status.phase is Phase.DISABLED
+    after = sim.status
+    assert after.phase is Phase.DISABLED
 
 
 @pytest.mark.parametrize("trouble", ["clearing fails", "paused", "a crash"])
@@ -499,6 +501,7 @@ def test_a_node_that_registers_again_is_heard():
 def test_the_node_of_an_earlier_machine_does_not_introduce_a_new_one():
     """Seen with another Machine before, and the workload cluster out of reach since."""
     sim = running()
+    assert sim.status.machine_ref is not None
     sim.status = sim.status.model_copy(
         update={
             "machine_ref": sim.status.machine_ref.model_copy(update={"uid": "earlier"}),

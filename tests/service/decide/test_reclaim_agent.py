@@ -9,6 +9,7 @@ from service.decide import plan as actions
 from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
+from service.decide.reasons import Reason
 from service.decide.reclaim_agent import agent_actions, wanted_commands
 from service.decide.report import report
 from service.decide.world import Problem, ReclaimAgent
@@ -33,7 +34,7 @@ WANTED = intent(killIfCommands=["idea"])
 EQUIP = actions.InstallAgent(node="node-7", uid="uid-of-the-node", commands=("idea",))
 STRIP = actions.RemoveAgent(node="node-7", uid="uid-of-the-node")
 READY = ReclaimAgent(commands=("idea",))
-MISSING = ReclaimAgent(problem=Problem("AgentNamespaceMissing", "no namespace"), installed=False)
+MISSING = ReclaimAgent(problem=Problem(Reason.AGENT_NAMESPACE_MISSING, "no namespace"), installed=False)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,7 @@ def test_failing_to_equip_stops_nothing_else():
     sim.provision()
     sim.fails = actions.InstallAgent
     last = sim.step()
+    assert sim.node is not None
     assert last.outcome.postponed == (actions.InstallAgent("node-7", sim.node.uid, ("idea",)),)
     assert condition(sim.status, "Ready").status == "True"
     sim.fails = None

@@ -1,5 +1,7 @@
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -40,7 +42,7 @@ def kinds(plan: Plan) -> list[str]:
     return [type(action).__name__ for action in plan.actions]
 
 
-def patches(plan: Plan) -> list[object]:
+def patches(plan: Plan) -> list[Mapping[str, Any]]:
     return [action.body for action in plan.actions if isinstance(action, actions.Patch)]
 
 

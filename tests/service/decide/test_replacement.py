@@ -94,15 +94,18 @@ def test_a_machine_goes_only_as_it_was_seen_as_its_health_check_may_have_succeed
     ill = machine(remediation_requested=True, of={"resource_version": "9"}, drain_seconds=1)
     plan = decide(intent(), running_world(machine=ill), MORNING)
     patch, delete = plan.actions[-2:]
+    assert isinstance(patch, actions.Patch)
+    assert isinstance(delete, actions.Delete)
     assert (patch.resource_version, delete.unchanged) == ("9", True)
 
 
 def test_the_stale_mark_of_a_health_check_is_cleared_and_nothing_else_is_done():
-    status = {"conditions": []}
+    status: dict[str, list[object]] = {"conditions": []}
     well = running_world(machine=machine(unmarked_status=status, of={"resource_version": "9"}))
     plan = decide(intent(), well, MORNING)
     assert (plan.phase, plan.reason, kinds(plan)) == (Phase.ACTIVE, "MachineRunning", ["Patch"])
     (patch,) = plan.actions
+    assert isinstance(patch, actions.Patch)
     assert (patch.subresource, patch.resource_version, patch.body) == ("status", "9", {"status": status})
 
 

@@ -9,6 +9,7 @@ from service.decide import plan as actions
 from service.decide.hosts import DEFAULT_IDENTITIES
 from service.decide.lifecycle import decide
 from service.decide.outcome import Blocker, Failure, Outcome
+from service.decide.reasons import Reason
 from service.decide.report import report, should_defer
 from service.decide.taints import write_note
 from service.decide.world import Reachability, Role
@@ -60,7 +61,7 @@ def failing(kind: type, seen, of=None, now=MORNING, **fields) -> Outcome:
     """The plan failed at its first action of that class; what came before was done."""
     plan = decide(of or intent(), seen, now)
     index = next(i for i, action in enumerate(plan.actions) if isinstance(action, kind))
-    return Outcome(plan.actions[:index], Failure(plan.actions[index], "Forbidden", "no"), **fields)
+    return Outcome(plan.actions[:index], Failure(plan.actions[index], Reason.FORBIDDEN, "no"), **fields)
 
 
 # What the status remembers of a machine
@@ -78,6 +79,7 @@ def test_what_is_known_of_a_machine_stays_while_it_cannot_be_seen(now, edit):
 
 def test_the_host_of_a_machine_is_remembered_whatever_the_spec_says_later_until_all_is_gone():
     sim = running()
+    assert sim.intent.spec is not None
     provider = sim.intent.spec.infrastructure_spec
     host = DEFAULT_IDENTITIES.of(provider.api_version, provider.kind, provider.spec)
     assert sim.status.host_hash == host
@@ -110,12 +112,16 @@ def test_every_field_of_a_running_machine_is_maintained():
         True,
     )
     assert (status_after.machine_phase, status_after.provider_id) == (MachinePhase.RUNNING, PROVIDER_ID)
+    assert status_after.machine_ref is not None
     assert (status_after.machine_ref.name, status_after.machine_ref.kind, status_after.machine_ref.namespace) == (
         "desk-machine",
         "Machine",
         "team",
     )
+    assert status_after.bootstrap_ref is not None
+    assert status_after.infrastructure_ref is not None
     assert (status_after.bootstrap_ref.name, status_after.infrastructure_ref.name) == ("desk-bootstrap", "desk-infra")
+    assert status_after.node_ref is not None
     assert all(
         ref.uid
         for ref in (
@@ -220,6 +226,7 @@ def test_foreign_objects_are_not_reported_as_ours():
 @pytest.mark.parametrize("changed", [{"provider_id": "remote://another"}, {"node_name": "node-8"}, {"node_name": None}])
 def test_a_contradiction_is_not_copied(changed):
     status_after = reported(running_world(machine=machine(**changed)))
+    assert status_after.node_ref is not None
     assert (status_after.provider_id, status_after.node_ref.name) == (PROVIDER_ID, "node-7")
 
 
@@ -228,7 +235,9 @@ def test_a_node_that_registered_again_is_taken_over():
 
 
 def test_the_uid_of_a_node_that_cannot_be_seen_is_remembered():
-    assert reported(running_world(node=None)).node_ref.uid == "uid-of-the-node"
+    remembered = reported(running_world(node=None)).node_ref
+    assert remembered is not None
+    assert remembered.uid == "uid-of-the-node"
 
 
 def test_a_new_machine_has_no_node_yet():
@@ -280,8 +289,9 @@ def test_last_scheduled_time_is_when_a_machine_was_created():
 
 
 def test_a_replacement_is_counted_once_it_is_stored():
-    seen = running_world(machine=machine(remediation_requested=True))
-    assert reported(seen).remediation == Remediation(count=1, at=MORNING, machine_uid=seen.machine.child.uid)
+    sick = machine(remediation_requested=True)
+    seen = running_world(machine=sick)
+    assert reported(seen).remediation == Remediation(count=1, at=MORNING, machine_uid=sick.child.uid)
     assert reported(seen, outcome=failing(actions.RecordRemediation, seen)).remediation is None
 
 
@@ -370,9 +380,10 @@ def test_taints_of_the_node_before_are_forgotten_when_it_registers_again():
 
 
 def test_blocking_pods_and_budgets_are_named():
-    seen = draining_world(*(pod(f"web-{i}") for i in range(5)))
-    blockers = tuple(Blocker(one, "budget web allows 0 disruptions") for one in seen.pods)
-    status_after = reported(seen, CLOSES + MINUTE, outcome=Outcome(blockers=blockers))
+    pods = [pod(f"web-{i}") for i in range(5)]
+    blockers = tuple(Blocker(one, "budget web allows 0 disruptions") for one in pods)
+    status_after = reported(draining_world(*pods), CLOSES + MINUTE, outcome=Outcome(blockers=blockers))
+    assert status_after.message is not None
     assert "5 pod(s) left" in status_after.message
     assert "apps/web-0: budget web allows 0 disruptions" in status_after.message
     assert "and 2 more" in status_after.message
@@ -380,8 +391,10 @@ def test_blocking_pods_and_budgets_are_named():
 
 def test_a_message_has_a_limit():
     plan = decide(intent(), world(), MORNING)
-    endless = Outcome(failure=Failure(plan.actions[0], "Rejected", "x" * 5000))
-    assert len(reported(world(), outcome=endless).message) == 1024
+    endless = Outcome(failure=Failure(plan.actions[0], Reason.REJECTED, "x" * 5000))
+    message = reported(world(), outcome=endless).message
+    assert message is not None
+    assert len(message) == 1024
 
 
 def test_the_deletion_that_was_asked_for_is_seen_in_the_machine_phase():
@@ -407,7 +420,9 @@ def test_a_start_takes_nothing_back_that_is_only_not_seen_yet():
 
 def test_what_a_workload_cluster_answered_is_reported():
     assert not is_premature(running_world())
-    assert not is_premature(just_started(workload=Reachability(reachable=False, reason="NoAnswer", message="away")))
+    assert not is_premature(
+        just_started(workload=Reachability(reachable=False, reason=Reason.NO_ANSWER, message="away"))
+    )
 
 
 def test_what_changed_while_nobody_looked_is_reported_at_once():

@@ -1,11 +1,13 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from crds.status import Condition, ObjectReference, Phase, ScheduledMachineStatus
+from service.decide.reasons import Reason
 from service.decide.report import report_failed_read
 from service.decide.world import Problem
 
 NOW = datetime(2026, 3, 6, 9, tzinfo=UTC)
-FORBIDDEN = Problem(reason="Forbidden", message="list remotemachines: not permitted")
+FORBIDDEN = Problem(reason=Reason.FORBIDDEN, message="list remotemachines: not permitted")
 MACHINE = ObjectReference(api_version="cluster.x-k8s.io/v1beta2", kind="Machine", name="m", namespace="ns", uid="u")
 
 
@@ -26,7 +28,12 @@ def test_a_running_machine_keeps_its_phase_while_we_cannot_look() -> None:
 
 def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> None:
     since = NOW - timedelta(hours=1)
-    fine = {"status": "True", "reason": "Fine", "message": "All is well.", "last_transition_time": since}
+    fine: dict[str, Any] = {
+        "status": "True",
+        "reason": "Fine",
+        "message": "All is well.",
+        "last_transition_time": since,
+    }
     before = ScheduledMachineStatus(
         phase=Phase.ACTIVE,
         machine_ref=MACHINE,
@@ -34,7 +41,7 @@ def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> Non
     )
     first = report_failed_read(before, FORBIDDEN, 3, NOW)
     later = report_failed_read(
-        first, Problem(reason="Invalid", message="cannot be read"), 3, NOW + timedelta(minutes=1)
+        first, Problem(reason=Reason.INVALID, message="cannot be read"), 3, NOW + timedelta(minutes=1)
     )
     for status, reason in ((first, "Forbidden"), (later, "Invalid")):
         conditions = {one.type: one for one in status.conditions}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ from tests.service.decide.builders import (
 
 FORBIDDEN = ReadFailure(Problem(Reason.FORBIDDEN, "may not list remotemachines."))
 AWAY = ReadFailure(Problem(Reason.API_UNAVAILABLE, "no answer"), transient=True)
-HIDDEN = {"infrastructure": None, "unreadable": {Role.INFRASTRUCTURE: FORBIDDEN}}
+HIDDEN: dict[str, Any] = {"infrastructure": None, "unreadable": {Role.INFRASTRUCTURE: FORBIDDEN}}
 REFS = {f"{role}_ref": reference(role) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)}
 NEVER_JOINED = machine(node_name=None)
 """Nothing to drain."""

@@ -3,6 +3,7 @@
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
@@ -17,8 +18,8 @@ class Answering:
 
     url: str
     authority: Authority
-    answer: object = None
-    seen: list = field(default_factory=list)
+    answer: Any = None
+    seen: list[web.BaseRequest] = field(default_factory=list)
 
     def client(self, *, token="t0", ca=None, **limits):
         return Client.from_inline(self.url, ca=ca or self.authority.pem, token=token, limits=Limits(**limits))

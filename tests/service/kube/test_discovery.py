@@ -101,7 +101,7 @@ async def test_versions_that_are_not_served_are_not_remembered_for_ever(served, 
 
 
 async def test_a_changed_definition_is_asked_about_at_once(served, discovery):
-    groups = []
+    groups: list[str] = []
     discovery.listen(groups.append)
     await discovery.resolve("example.com/v1", "Thing")
     served.kinds.groups["example.com"] = {"v1": [kind("Thing", "things")]}

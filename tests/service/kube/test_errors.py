@@ -132,8 +132,12 @@ def test_a_patch_meant_for_another_object_of_that_name_is_a_conflict():
 
 
 def test_a_missing_object_and_a_missing_kind_differ():
-    assert not answered(404, "NotFound", name="x", kind="pods").missing_kind
-    assert from_response(404, b"404 page not found\n", retry_after=None, what="get things").missing_kind
+    missing_object = answered(404, "NotFound", name="x", kind="pods")
+    missing_kind = from_response(404, b"404 page not found\n", retry_after=None, what="get things")
+    assert isinstance(missing_object, errors.NotFound)
+    assert isinstance(missing_kind, errors.NotFound)
+    assert not missing_object.missing_kind
+    assert missing_kind.missing_kind
 
 
 def test_an_answer_that_is_not_json_is_an_error_too():

@@ -16,7 +16,7 @@ from local.pki import Authority
 from service.kube.credentials import Token, TokenFile
 from service.kube.errors import Disconnected, Invalid, Rejected, TooManyRequests, Unauthorized, Unavailable, Untrusted
 from service.kube.resource import CONFIG_MAPS
-from service.kube.transport import Limits
+from service.kube.transport import Call, Limits
 from service.sharding.leases import LeaseTimes
 from tests.service.kube.answering import answering, status
 from tests.waiting import until
@@ -230,7 +230,8 @@ async def test_many_calls_refused_at_once_all_go_on_with_a_new_client_certificat
     async def answer(_request):
         return web.json_response({"ok": True}) if rotated.is_set() else status(401, "Unauthorized", "Unauthorized")
 
-    rotated, refused, server.answer = asyncio.Event(), [], answer
+    rotated, server.answer = asyncio.Event(), answer
+    refused: list[Call] = []
     async with server.client() as client:
         client.observe_calls(refused.append)
         client.transport.credentials = Certificates()
@@ -368,7 +369,7 @@ async def test_a_server_that_always_closes_is_disconnected(server):
 
 
 async def test_a_call_given_up_by_its_caller_says_nothing_about_the_server(server):
-    calls = []
+    calls: list[Call] = []
     server.answer = lambda _request: asyncio.Event().wait()
     async with server.client() as client:
         client.observe_calls(calls.append)
@@ -379,7 +380,7 @@ async def test_a_call_given_up_by_its_caller_says_nothing_about_the_server(serve
 
 
 async def test_every_call_is_observed_with_its_verb_and_outcome(server):
-    calls = []
+    calls: list[Call] = []
     server.answer = always(lambda: status(404, "NotFound", "gone", name="x"))
     async with server.client() as client:
         client.observe_calls(calls.append)
@@ -440,7 +441,7 @@ async def test_a_watch_does_not_wait_for_a_proxy_for_ever(server):
         await reader.read()  # until the other side gives up
         writer.close()
 
-    asked = []
+    asked: list[bytes] = []
     proxy = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     async with proxy, server.client(call_seconds=0.2) as client:
         address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from typing import Any
 
 from service.clock import ManualClock
 from service.objects.subject import Subject
@@ -8,7 +9,8 @@ from tests.service.decide.builders import intent
 NOON = datetime(2026, 3, 6, 12, tzinfo=UTC)
 
 STATUS = {"phase": "Active", "nodeRef": {"name": "node-7", "uid": "seen-then"}, "ofALaterVersion": 1}
-RAW = {"metadata": {"name": "desk", "uid": "u", "resourceVersion": "7"}, "spec": {"priority": 1}, "status": STATUS}
+METADATA = {"name": "desk", "uid": "u", "resourceVersion": "7"}
+RAW: dict[str, Any] = {"metadata": METADATA, "spec": {"priority": 1}, "status": STATUS}
 
 
 def stored_with(changes, raw=RAW):

@@ -1,11 +1,14 @@
 """What the controller observes of the agent on a Node, and which objects a change of it wakes."""
 
+from typing import Any
+
 import pytest
 
 from crds import names
+from service.decide.reclaim_agent import config_name
 from service.decide.world import ReclaimAgent
 from service.kube.errors import Forbidden, NotFound, Unavailable
-from service.observe.agents import REQUEUE_AFTER, AgentObserver, config_name
+from service.observe.agents import REQUEUE_AFTER, AgentObserver
 from service.runtime.key import Key
 from tests.service.decide.builders import node
 
@@ -45,7 +48,9 @@ class Cluster:
 
 class Scene:
     def __init__(self):
-        self.cluster, self.woken, self._version = Cluster(), [], 0
+        self.cluster: Any = Cluster()
+        self.woken: list[tuple[Key, str | None]] = []
+        self._version = 0
         self.observer = AgentObserver(lambda cluster, node: self.woken.append((cluster, node)))
 
     async def observe(self, **fields) -> ReclaimAgent:

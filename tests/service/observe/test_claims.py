@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.observe.claims import MOST_EVALUATED, NEVER, Claim, ClaimQueue
+from service.observe.claims import MOST_EVALUATED, NEVER, Claim, ClaimQueue, Entry
 from service.runtime.key import Key
 
 NOW = datetime(2026, 3, 6, 10, tzinfo=UTC)
@@ -16,7 +16,9 @@ def entry(number):
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["add", "remove", "valid", "invalid", "later"]))))
 def test_the_first_valid_claim_is_the_one_that_evaluating_all_would_find(steps):
-    queue, valid, closing, now = ClaimQueue(), set(), {}, NOW
+    queue, now = ClaimQueue(), NOW
+    valid: set[Entry] = set()
+    closing: dict[Entry, datetime] = {}
 
     def evaluate(one, at):
         until = closing.get(one, NEVER)

@@ -1,6 +1,7 @@
 """What the controller observes of a drain, with watches whose events a test sends itself."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,9 @@ class Connection:
 
 class Scene:
     def __init__(self):
-        self.connection, self.woken, self.version = Connection(), [], 10
+        self.connection: Any = Connection()
+        self.woken: list[Key] = []
+        self.version = 10
         self.places = {(CLUSTER, "node-7"): {KEY}}
         self.observer = DrainObserver(
             ManualClock(MORNING), self.woken.append, lambda *place: self.places.get(place, ())
@@ -230,7 +233,8 @@ async def test_without_pods_of_a_daemonset_or_rules_nothing_else_is_watched(scen
 
 
 def rules(*raws):
-    informer = Informer(None, RULES, slim=slim_drain_rule, indexes=DRAIN_RULE_INDEXES)
+    no_client: Any = None
+    informer = Informer(no_client, RULES, slim=slim_drain_rule, indexes=DRAIN_RULE_INDEXES)
     (cache,) = informer._caches.values()
     (reflector,) = informer._reflectors.values()
     for raw in raws:

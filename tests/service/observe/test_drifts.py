@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from service.decide.world import Role
 from service.kube.errors import Forbidden, Unavailable
 from service.observe import drifts
 from service.observe.drifts import DriftObserver
-from tests.service.decide.builders import MORNING, child, identity, intent, machine, running_world
+from tests.service.decide.builders import MORNING, SPEC, child, identity, intent, machine, running_world
 
 CHANGED = {"address": "192.0.2.7", "port": 23}
 BY_A_PERSON = (SpecChange("spec.port", "kubectl-edit"),)
@@ -30,7 +31,8 @@ class Server:
             "spec": CHANGED,
         }
         self.asked, self.error = 0, None
-        self.drifts = DriftObserver(self, self.resolve)
+        client: Any = self
+        self.drifts = DriftObserver(client, self.resolve)
 
     async def resolve(self, _api_version, kind):
         return kind
@@ -45,9 +47,8 @@ class Server:
     async def observe(self, of=None, **seen):
         known = {"spec": CHANGED, "generation": 2, "resource_version": "9", **seen.pop("child", {})}
         there = replace(child(Role.INFRASTRUCTURE), **known)
-        return await self.drifts.observe(
-            SimpleNamespace(intent=of or intent()), running_world(infrastructure=there, **seen)
-        )
+        subject: Any = SimpleNamespace(intent=of or intent())
+        return await self.drifts.observe(subject, running_world(infrastructure=there, **seen))
 
 
 async def test_nothing_is_asked_while_the_object_says_what_we_sent():
@@ -90,7 +91,7 @@ async def test_who_changed_it_is_unknown_while_the_server_does_not_say(error):
 async def test_a_server_that_hangs_holds_a_pass_up_for_a_moment_only(monkeypatch):
     monkeypatch.setattr(drifts, "TIMEOUT_SECONDS", 0.01)
     server = Server(person=True)
-    server.get = lambda *_, **__: asyncio.sleep(60)
+    monkeypatch.setattr(server, "get", lambda *_, **__: asyncio.sleep(60))
     assert await server.observe() is None
 
 
@@ -105,7 +106,7 @@ async def test_another_object_of_the_name_says_nothing():
         {"machine": None},
         {"machine": machine(of={"deleting": True})},
         {"me": identity(deleting_since=MORNING)},
-        {"of": intent(bootstrapSpec={**intent().spec.bootstrap_spec.to_json(), "spec": {"version": "v2"}})},
+        {"of": intent(bootstrapSpec={**SPEC["bootstrapSpec"], "spec": {"version": "v2"}})},
     ],
     ids=["killed", "no Machine", "Machine deleting", "being deleted", "edited"],
 )
@@ -117,6 +118,6 @@ async def test_nothing_is_asked_about_what_goes_or_was_made_from_another_spec(se
 async def test_answers_do_not_pile_up(monkeypatch):
     monkeypatch.setattr(drifts, "_MOST_ANSWERS", 1)
     server = Server(person=True)
-    server.drifts._answers["another"] = None
+    await server.observe(child={"uid": "another"})
     await server.observe()
     assert list(server.drifts._answers) == ["uid-of-desk-infra"]

@@ -1,10 +1,12 @@
 """Who enabled a schedule, from the field managers of the object."""
 
+from typing import Any
+
 import pytest
 
 from service.observe.field_managers import author_of_enabled
 
-ENABLED = {"f:spec": {"f:schedule": {"f:enabled": {}}}}
+ENABLED: dict[str, Any] = {"f:spec": {"f:schedule": {"f:enabled": {}}}}
 
 
 def entry(manager, fields=ENABLED, time="2026-03-02T10:00:00Z", **more):

@@ -23,7 +23,8 @@ def test_who_moves_to_another_node_hears_of_that_one_only():
     index = NodeIndex()
     index.put(DESK, PROD, "node-7")
     index.put(DESK, PROD, "node-8")
-    assert (index.users(PROD, "node-7"), index.users(PROD, "node-8")) == (frozenset(), {DESK})
+    assert index.users(PROD, "node-7") == frozenset()
+    assert index.users(PROD, "node-8") == {DESK}
 
 
 def test_who_is_forgotten_leaves_nothing_behind():

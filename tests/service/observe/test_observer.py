@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,10 @@ class Scene:
             "metadata": {**raw["metadata"], **metadata},
             "status": builders.running_status(**refs).to_json(),
         }
-        self.capi = CapiInformers(Contract.V1BETA2, Cache(MACHINES, child(Role.MACHINE)), Cache(CLUSTERS, CLUSTER))
+        machines: Any = Cache(MACHINES, child(Role.MACHINE))
+        clusters: Any = Cache(CLUSTERS, CLUSTER)
+        self.machines = machines
+        self.capi = CapiInformers(Contract.V1BETA2, machines, clusters)
         self.kinds = {}
         for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE):
             made = child(role)
@@ -105,14 +109,19 @@ class Scene:
         raise self.answer
 
     async def world(self):
-        workloads = SimpleNamespace(
+        workloads: Any = SimpleNamespace(
             release=lambda _: None,
             held_by=lambda *_: SimpleNamespace(settled=asyncio.Event()),
             hold=lambda *_: SimpleNamespace(settled=asyncio.Event()),
         )
         self.scheduled = SimpleNamespace(get=lambda _: self.raw)
-        self.observer = Observer(self, self, workloads, DEFAULT_POLICY, ManualClock(MORNING))
+        me: Any = self
+        self.observer = Observer(me, me, workloads, DEFAULT_POLICY, ManualClock(MORNING))
         self.subject = self.observer.subject(KEY)
+        return await self.observed()
+
+    async def observed(self):
+        assert self.subject is not None
         return await self.observer.observe(self.subject)
 
 
@@ -166,7 +175,7 @@ async def test_a_machine_whose_kind_is_not_served_is_unreadable_and_not_gone(sce
 
 
 async def test_a_machine_that_the_api_server_does_not_have_is_gone(scene):
-    scene.capi.machines.objects.clear()
+    scene.machines.objects.clear()
     world = await scene.world()
     assert (world.machine, world.machine_unknown) == (None, False)
     assert deleted(decide_in(scene, world, EVENING)) == {Role.BOOTSTRAP, Role.INFRASTRUCTURE}
@@ -239,7 +248,7 @@ async def test_the_pods_of_a_shutdown_are_read_unless_the_machine_is_deleted_at_
     """A machine that is deleted at once does not wait for a slow workload cluster to list its pods."""
     scene, asked = Scene(**spec), []
     scene.raw["status"]["shutdownStartedAt"] = "2026-03-02T09:59:00Z"
-    scene.capi.machines.objects[Key("team", "desk-machine")]["status"]["nodeRef"] = {"name": "node-7"}
+    scene.machines.objects[Key("team", "desk-machine")]["status"]["nodeRef"] = {"name": "node-7"}
     await scene.world()
     node = {"metadata": {"name": "node-7", "uid": "n", "resourceVersion": "1"}, "spec": {"providerID": PROVIDER_ID}}
     connection = SimpleNamespace(
@@ -248,15 +257,18 @@ async def test_the_pods_of_a_shutdown_are_read_unless_the_machine_is_deleted_at_
         nodes=SimpleNamespace(get=lambda _: node, unreadable=lambda _: None),
     )
     connection.settled.set()
-    workloads = scene.observer.workload._workloads
+    workloads: Any = scene.observer.workload._workloads
     workloads.hold = workloads.held_by = lambda *_: connection
 
     async def observe(_key, world, _workload, _rules):
         asked.append(world.node.name)
         return world
 
-    scene.observer.workload.drains.observe = observe
+    drains: Any = scene.observer.workload.drains
+    drains.observe = observe
+    assert scene.subject is not None
     world = await scene.observer.observe(scene.subject)
+    assert world.node is not None
     assert (world.node.name, asked) == ("node-7", listed)
 
 
@@ -272,15 +284,16 @@ async def test_the_pods_of_a_shutdown_are_read_unless_the_machine_is_deleted_at_
 )
 async def test_an_object_that_wants_no_machine_is_in_no_conflict_about_its_host(unwilling):
     scene, taken = Scene(**unwilling.get("spec", {})), Key("team", "other")
-    scene.capi.machines.objects.clear()
+    scene.machines.objects.clear()
     for cache in scene.kinds.values():
         cache.objects.clear()
     scene.raw = {**scene.raw, "metadata": {**scene.raw["metadata"], **unwilling.get("metadata", {})}, "status": {}}
     other = {**scene.raw, "metadata": {**scene.raw["metadata"], "name": "other", "uid": "other"}}
     await scene.world()
     scene.observer.hosts.update(taken, {**other, "status": {"machineRef": {"name": "other-machine"}}})
+    assert scene.subject is not None
     assert (await scene.observer.observe(scene.subject)).host_conflict is None
     scene.raw["spec"] = builders.raw_spec()
     scene.raw["metadata"].pop("deletionTimestamp", None)
-    willing = scene.observer.subject(KEY)
-    assert (await scene.observer.observe(willing)).host_conflict is not None
+    scene.subject = scene.observer.subject(KEY)
+    assert (await scene.observed()).host_conflict is not None

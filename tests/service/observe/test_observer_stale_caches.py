@@ -68,7 +68,8 @@ class Server:
 
 
 UNREADABLE = "it is too large"
-ENDLESS, SILENT = "a list that goes on and on", "a list that does not come"
+ENDLESS: Any = "a list that goes on and on"
+SILENT: Any = "a list that does not come"
 NAMED: Raw = {"namespace": "a", "name": "x", "uid": "u"}
 TOO_MANY: Final = Unavailable("too many requests", status=429)
 

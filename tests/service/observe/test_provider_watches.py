@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,9 @@ class Unlisted:
 )
 async def test_a_kind_that_the_api_server_never_lists_is_broken_and_not_just_slow(monkeypatch, error, failures, raised):
     monkeypatch.setattr(module, "SYNC_SECONDS", 0.01)
-    discovery = SimpleNamespace(resolve=lambda *_: asyncio.sleep(0, GADGETS))
-    providers = ProviderWatches(None, discovery, None)
+    discovery: Any = SimpleNamespace(resolve=lambda *_: asyncio.sleep(0, GADGETS))
+    nothing: Any = None
+    providers: Any = ProviderWatches(nothing, discovery, nothing)
     providers.informers[GADGETS] = Unlisted(error, failures)
     with pytest.raises(raised) as caught:
         await providers.kind(GADGETS.api_version, GADGETS.kind)
@@ -72,17 +74,20 @@ class Ending:
     """One kind that is watched, and what the watches report about it."""
 
     def __init__(self, *keys, failures=0):
-        self.woken, self.ended, self.forgotten = [], [], []
-        discovery = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
+        self.woken: list[Key] = []
+        self.ended: list[Any] = []
+        self.forgotten: list[str] = []
+        discovery: Any = SimpleNamespace(forget=self.forgotten.append, crd_changed=lambda _name: None)
         client = Client.from_inline("https://127.0.0.1:1", token="t")
-        self.watches = Watches(client, discovery)
+        self.watches: Any = Watches(client, discovery)
         self.watches.subscribe(
             WatchListener(child=lambda change: self.woken.append(change.key), ended=self.ended.append)
         )
         self.informer = Kind(GADGETS, *keys, failures=failures)
         self.task = asyncio.get_running_loop().create_task(asyncio.Event().wait())
-        self.watches.providers.informers[GADGETS] = self.informer
-        self.watches.providers._tasks[GADGETS] = self.task
+        providers: Any = self.watches.providers
+        providers.informers[GADGETS] = self.informer
+        providers._tasks[GADGETS] = self.task
 
     def names(self, kind):
         metadata = {"namespace": "team", "name": "desk", "uid": "u", "resourceVersion": "1"}

@@ -41,13 +41,13 @@ async def server():
 
 async def test_the_groups_that_the_operator_allows_are_asked_about_at_the_start(server):
     server.groups = {"a.io": ["Wide"], "b.io": ["Broad"], "c.io": ["Foreign"]}
-    kinds = set()
+    kinds: set[tuple[str, str]] = set()
     async with running(Scopes(server, POLICY, kinds).run()):
         await until(lambda: kinds == {("a.io", "Wide"), ("b.io", "Broad")})
 
 
 async def test_a_definition_that_comes_or_goes_is_learnt_of(server):
-    kinds = set()
+    kinds: set[tuple[str, str]] = set()
     scopes = Scopes(server, POLICY, kinds)
     async with running(scopes.run()):
         await until(lambda: server.asked >= 6)
@@ -71,7 +71,7 @@ async def test_a_definition_of_another_group_asks_nothing(server):
 
 async def test_what_was_known_stays_while_the_server_does_not_answer_and_it_is_asked_again(server):
     server.groups = {"a.io": ["Wide"]}
-    kinds = set()
+    kinds: set[tuple[str, str]] = set()
     scopes = Scopes(server, POLICY, kinds)
     async with running(scopes.run()):
         await until(lambda: kinds)

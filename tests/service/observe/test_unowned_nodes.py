@@ -1,5 +1,7 @@
 """Which Nodes request a reclaim, and which of them belong to no ScheduledMachine."""
 
+from typing import Any
+
 import pytest
 
 from crds import names
@@ -14,6 +16,10 @@ MACHINE = {"spec": {"clusterName": "prod"}, "status": {"nodeRef": {"name": "node
 
 class Machines(dict):
     """The part of a cache that these tests need."""
+
+
+def machines(*objects) -> Any:
+    return Machines(*objects)
 
 
 def node(requested="true", uid="u-1"):
@@ -39,8 +45,8 @@ def test_a_node_without_annotations_requests_nothing():
 
 def test_an_unowned_node_is_reported_once():
     some = UnownedNodes()
-    assert some.report(HERE, node(), Machines())
-    assert not some.report(HERE, node(), Machines())
+    assert some.report(HERE, node(), machines())
+    assert not some.report(HERE, node(), machines())
     assert some.report(HERE, node(uid="u-2"), None)
 
 
@@ -63,4 +69,4 @@ def test_the_number_of_remembered_nodes_is_bounded(monkeypatch):
     ids=["ours", "another namespace", "another cluster", "without a Node"],
 )
 def test_a_node_whose_machine_is_not_observed_yet_is_not_unowned(key, raw, reported):
-    assert UnownedNodes().report(HERE, node(), Machines({key: raw})) is reported
+    assert UnownedNodes().report(HERE, node(), machines({key: raw})) is reported

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,11 @@ class Stage:
 
     def __init__(self):
         self.served, self.complete, self.caches = found("v1beta1"), asyncio.Event(), []
-        discovery = SimpleNamespace(capi=self.capi)
-        self.watches = Watches(None, discovery)
-        self.watches._factory.make = self.informer
+        discovery: Any = SimpleNamespace(capi=self.capi)
+        no_client: Any = None
+        self.watches = Watches(no_client, discovery)
+        factory: Any = self.watches._factory
+        factory.make = self.informer
 
     async def capi(self):
         return self.served
@@ -120,8 +123,9 @@ async def test_a_start_waits_until_machines_can_be_listed_and_takes_the_contract
     async with asyncio.TaskGroup() as group:
         listed = asyncio.Event()
         listed.set()
-        stage.watches.scheduled = Cache(Resource("g", "v1", "scheduledmachines", "ScheduledMachine"), listed)
-        stage.watches._definitions = Cache(CUSTOM_RESOURCE_DEFINITIONS, listed)
+        watches: Any = stage.watches
+        watches.scheduled = Cache(Resource("g", "v1", "scheduledmachines", "ScheduledMachine"), listed)
+        watches._definitions = Cache(CUSTOM_RESOURCE_DEFINITIONS, listed)
         start = group.create_task(stage.watches.start(group))
         await until(lambda: len(stage.caches) >= 3)
         assert not start.done()

@@ -1,13 +1,14 @@
 """The cache: the newest word wins, in whatever order words arrive."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.kube.errors import Unavailable, Unreadable
-from service.runtime.cache import TOMBSTONE_SECONDS, UNKNOWN_VERSION, Cache, EventType
+from service.runtime.cache import TOMBSTONE_SECONDS, UNKNOWN_VERSION, Cache, Change, EventType
 from service.runtime.defects import Defect
 from service.runtime.key import Key
 
@@ -25,7 +26,7 @@ def cache():
 
 @pytest.fixture
 def changes(cache):
-    changes = []
+    changes: list[Change] = []
     cache.listen(changes.append)
     return changes
 
@@ -254,7 +255,8 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
             history.append(("delete", thing(version, uid=f"u{uid}")))
     answers = [raw for kind, raw in history if kind == "write" and data.draw(st.booleans())]
     moments = sorted(data.draw(st.integers(0, len(history))) for _ in answers)
-    cache, changes, newest_seen = Cache(), [], 0
+    cache, newest_seen = Cache(), 0
+    changes: list[Change] = []
     cache.listen(changes.append)
     for position, (kind, raw) in enumerate([*history, (None, None)]):
         for _, own_write in ((m, e) for m, e in zip(moments, answers, strict=True) if m == position):
@@ -299,7 +301,7 @@ def test_orders_of_an_answer_and_three_events_all_agree():
 
 
 def nested(levels):
-    deep = {"bottom": 1}
+    deep: dict[str, Any] = {"bottom": 1}
     for _ in range(levels):
         deep = {"more": deep, "list": []}
     return deep

@@ -1,6 +1,7 @@
 """One face for one cache or several."""
 
 import asyncio
+from typing import Any
 
 import pytest
 import structlog
@@ -10,6 +11,8 @@ from service.runtime.informer import Informer
 from service.runtime.key import Key
 from tests.waiting import running, until
 
+NOWHERE: Any = None
+
 
 def raw(namespace, name="one"):
     return {"metadata": {"namespace": namespace, "name": name, "uid": "u", "resourceVersion": "7"}}
@@ -17,26 +20,26 @@ def raw(namespace, name="one"):
 
 @pytest.mark.parametrize("namespaces", [(), ("a", "b")], ids=["all namespaces", "a few"])
 def test_the_first_object_that_we_write_is_known_at_once(namespaces):
-    informer = Informer(None, CONFIG_MAPS, namespaces=namespaces)
+    informer = Informer(NOWHERE, CONFIG_MAPS, namespaces=namespaces)
     informer.absorb(raw("a"))
     assert Key("a", "one") in informer
 
 
 def test_an_object_that_we_saw_go_does_not_come_back_though_it_was_the_only_one():
-    informer = Informer(None, CONFIG_MAPS)
+    informer = Informer(NOWHERE, CONFIG_MAPS)
     informer.absorb_deletion(Key("a", "one"), "u")
     informer.absorb(raw("a"))
     assert len(informer) == 0
 
 
 def test_what_is_in_a_namespace_that_is_not_watched_is_not_kept():
-    informer = Informer(None, CONFIG_MAPS, namespaces=("a",))
+    informer = Informer(NOWHERE, CONFIG_MAPS, namespaces=("a",))
     informer.absorb(raw("c"))
     assert len(informer) == 0
 
 
 def test_a_kind_without_namespaces_has_one_cache_whatever_is_watched():
-    informer = Informer(None, NODES, namespaces=("a", "b"))
+    informer = Informer(NOWHERE, NODES, namespaces=("a", "b"))
     informer.absorb({"metadata": {"name": "one", "uid": "u", "resourceVersion": "7"}})
     assert informer.get(Key("", "one"))
 
@@ -47,8 +50,9 @@ async def test_what_a_watch_logs_is_not_said_of_the_object_that_needed_it_first(
             bound.append(structlog.contextvars.get_contextvars())
             await asyncio.Event().wait()
 
-    bound = []
+    bound: list[dict[str, Any]] = []
+    server: Any = Server()
     with structlog.contextvars.bound_contextvars(object="a/desk"):
-        async with running(Informer(Server(), NODES).run()):
+        async with running(Informer(server, NODES).run()):
             await until(lambda: bound)
     assert bound == [{}]

@@ -256,7 +256,7 @@ def test_depth_waiting_and_running_are_counted(queue):
 
 
 def test_how_long_a_key_waited_for_a_worker_is_reported(clock, real):
-    told = []
+    told: list[float] = []
     queue = Queue(clock, real=real, on_taken=told.append)
     for name in "xy":
         queue.add(key(name))
@@ -313,6 +313,7 @@ async def test_no_worker_waits_longer_than_ten_seconds_so_that_a_stepped_clock_i
     queue.add(key("x"), due=NINE + timedelta(days=1))
     worker = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
+    assert queue._wakeup is not None
     assert queue._wakeup.when() - asyncio.get_running_loop().time() <= 10.0
     clock.advance(timedelta(days=2))
     queue.wake_due()

@@ -1,6 +1,7 @@
 """Tasks in groups that are ending, and tasks that end together."""
 
 import asyncio
+import inspect
 
 import pytest
 
@@ -17,7 +18,7 @@ async def test_a_group_that_is_ending_takes_no_task_and_leaves_none_unawaited():
             groups.append(group)
             start(group, for_ever(), name="first")
 
-    groups = []
+    groups: list[asyncio.TaskGroup] = []
     keeping = asyncio.create_task(keep())
     await asyncio.sleep(0)
     keeping.cancel()
@@ -25,7 +26,7 @@ async def test_a_group_that_is_ending_takes_no_task_and_leaves_none_unawaited():
     late = for_ever()
     with pytest.raises(RuntimeError):
         start(groups[0], late, name="late")
-    assert late.cr_frame is None, "it was not closed"
+    assert inspect.getcoroutinestate(late) == inspect.CORO_CLOSED, "it was not closed"
     with pytest.raises(asyncio.CancelledError):
         await keeping
 
@@ -45,7 +46,7 @@ async def test_several_have_all_ended_when_one_of_them_has_failed():
         await asyncio.sleep(0.01)
         ended.append("the other")
 
-    ended = []
+    ended: list[str] = []
     with pytest.raises(ValueError, match="no"):
         await all_of(fail(), go_on())
     assert ended == ["the other"]
@@ -58,7 +59,7 @@ async def test_several_are_cancelled_together():
         finally:
             ended.append("it")
 
-    ended = []
+    ended: list[str] = []
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await all_of(go_on(), go_on())

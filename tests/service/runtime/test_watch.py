@@ -1,6 +1,7 @@
 """List and watch against a server that follows a script."""
 
 import asyncio
+import time
 from collections import deque
 
 import pytest
@@ -48,12 +49,13 @@ class Script:
 
     async def watch(self, version, on_open):
         self.watched.append(version)
-        steps = self.watches.popleft() if self.watches else None
+        if not self.watches:
+            on_open()
+            await asyncio.Event().wait()
+        steps = self.watches.popleft()
         if steps == ["refused"]:
             raise Unavailable("refused")
         on_open()
-        if steps is None:
-            await asyncio.Event().wait()
         for step in steps:
             if isinstance(step, Exception):
                 raise step
@@ -185,7 +187,8 @@ async def test_a_server_restored_from_a_backup_is_believed_in_the_end():
 async def test_failures_are_reported_and_reset_when_the_server_answers_again():
     script = Script(lists=[Unavailable("down"), Unavailable("down"), page(5)])
     reflector, _ = reflect(script)
-    reasons, connected = [], []
+    reasons: list[str] = []
+    connected: list[int] = []
     reflector.on_restart = reasons.append
     reflector.on_connected = lambda: connected.append(1)
     async with running(reflector.run()):
@@ -295,7 +298,7 @@ async def test_an_object_that_cannot_be_read_costs_the_watch_nothing_and_is_repo
     events = [WatchEvent("ADDED", no_uid), WatchEvent("MODIFIED", no_uid), WatchEvent("MODIFIED", {"metadata": 7})]
     script = Script(lists=[page(5, "x")], watches=[[*events, added("y", 9), WatchEvent("ADDED", no_uid)]])
     reflector, cache = reflect(script)
-    told = []
+    told: list[str] = []
     reflector.on_defect = told.append
     async with running(reflector.run()):
         await until(lambda: len(script.watched) == 2)
@@ -339,7 +342,7 @@ async def test_a_deletion_that_cannot_be_read_is_found_by_what_is_missing():
 
 async def test_a_watch_that_never_lasts_is_down_although_it_opens_each_time(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     reflector = Reflector(Script(lists=[]), Cache())
     for _ in range(10):
         reflector._opened()

@@ -30,7 +30,7 @@ class Care:
         for key in KEYS:
             metadata = {"namespace": key.namespace, "name": key.name, "uid": key.name, "resourceVersion": "1"}
             everything.absorb({"metadata": metadata})
-        self.let_go = set()
+        self.let_go: set[Key] = set()
         self.ownership = ShardAssignment(self.fence, self.queue, everything, self.let_go.add)
         self.fence.extend(FIRST, 60.0)
 

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,8 @@ async def make(now, server, calls):
             )
             for verb in ("create", "patch", "delete", "get", "list"):
                 setattr(manager.store._client, verb, getattr(server, verb))
-            manager.releases = NoOtherReleases()
+            releases: Any = NoOtherReleases()
+            manager.releases = releases
             return manager, manager._elections[SHARD]
 
         yield made

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -127,7 +128,7 @@ class Watcher:
 
 
 def test_the_watchdog_is_armed_to_end_the_process_before_others_may_act(now):
-    watchdog = Watcher()
+    watchdog: Any = Watcher()
     fence = Fence(3, now, watchdog)
     fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
     with fence.acting_for(KEY):
@@ -136,7 +137,7 @@ def test_the_watchdog_is_armed_to_end_the_process_before_others_may_act(now):
 
 
 def test_an_expired_lease_refuses_a_write_without_arming_the_watchdog(now):
-    watchdog = Watcher()
+    watchdog: Any = Watcher()
     fence = Fence(3, now, watchdog)
     fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
     now.at = 100.0

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from asyncio.subprocess import Process
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ async def stopped_for_a_second(before: str) -> tuple[int, bytes]:
     await until(lambda: boottime() > past)
     child.send_signal(signal.SIGCONT)
     written, _ = await child.communicate()
+    assert child.returncode is not None
     return child.returncode, written
 
 
@@ -48,11 +50,15 @@ async def stopped(code: str) -> Process:
     """A child that has stopped itself; on a slow machine the watchdog may end it before, so it may try again."""
     for _ in range(ATTEMPTS):
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
-        state = await until(lambda child=child: "ended" if child.returncode is not None else stop_of(child.pid))
+        state = await until(partial(state_of, child))
         if state == "stopped":
             return child
         assert child.returncode == EXIT_CODE
     raise AssertionError(f"in {ATTEMPTS} attempts the watchdog came before the stop")
+
+
+def state_of(child: Process) -> str:
+    return "ended" if child.returncode is not None else stop_of(child.pid)
 
 
 def stop_of(pid: int) -> str:

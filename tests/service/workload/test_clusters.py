@@ -1,6 +1,7 @@
 """Connections to workload clusters belong to all who need them, and so does what they log."""
 
 import asyncio
+from typing import Any
 
 import structlog
 
@@ -18,7 +19,8 @@ async def test_what_a_cluster_logs_is_not_said_of_the_object_that_needed_it_firs
         await asyncio.Event().wait()
 
     monkeypatch.setattr(WorkloadCluster, "run", run)
-    workloads = WorkloadClusters(None)
+    nowhere: Any = None
+    workloads = WorkloadClusters(nowhere)
     async with running(workloads.run()):
         await asyncio.sleep(0)
         with structlog.contextvars.bound_contextvars(object="a/desk"):

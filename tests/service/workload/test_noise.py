@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import Any
 
 from service.kube import pace
 from service.kube.client import Client
@@ -40,7 +41,8 @@ def noisy_client():
     async def call(_request):
         return b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
-    client.transport.stream, client.transport.call = stream, call
+    transport: Any = client.transport
+    transport.stream, transport.call = stream, call
     return client, content
 
 
