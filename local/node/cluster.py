@@ -125,7 +125,7 @@ class NodeCluster:
         self.runtime.start(self.parts.images)
         self.dns = start_on_free_port(self._dns, ANY_PORTS)
         asyncio.run(self._with(self._prepare))
-        self.scheduler, self.proxy, self.kubelet = self.agents.start(self.management)
+        self.scheduler, self.kubelet, self.proxy = self.agents.start(self.management)
         asyncio.run(self._with(self._node_ready))
         self._let_hosts_join()
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from local.node.names import NotUnderstood, Question
 from service.kube.client import Client
@@ -37,7 +37,7 @@ class Resolver(asyncio.DatagramProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keeps what answers go out by."""
-        self._transport = transport
+        self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: Sender) -> None:
         """A question, or something else, which is passed over."""
@@ -56,7 +56,6 @@ class Resolver(asyncio.DatagramProtocol):
         except KubeError as error:  # no answer: the pod asks again
             log.warning("%s: %s", question.name, error)
             return
-        assert isinstance(self._transport, asyncio.DatagramTransport)  # noqa: S101 -- as `connection_made` got it
         self._transport.sendto(question.answer(addresses), addr)
 
 

@@ -71,8 +71,9 @@ def context() -> list[Path]:
     """The files that .dockerignore lets through, and the two that say what becomes of them."""
     lines = (CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_through = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    held_back = [f":(exclude){line}" for line in lines if line[:1] not in {"", "!", "#", "*"}]
     tracked = subprocess.check_output(  # noqa: S603 -- our own words
-        ["git", "ls-files", "-co", "--exclude-standard", "--", *let_through],  # noqa: S607 -- the user's git
+        ["git", "ls-files", "-co", "--exclude-standard", "--", *let_through, *held_back],  # noqa: S607 -- the user's git
         cwd=CHECKOUT,
         text=True,
     )
@@ -185,7 +186,7 @@ class Buildah:
 
     def _run(self, *words: str) -> list[str]:
         storage = ("--root", str(self._storage / "root"), "--runroot", str(self._storage / "run"))
-        return self._tool.run(*storage, "--storage-driver", "vfs", *words)
+        return self._tool.run(*storage, "--storage-driver", "overlay", *words)
 
 
 def _tool(name: str, environ: Mapping[str, str], folder: Path) -> Tool:

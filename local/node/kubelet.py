@@ -46,12 +46,12 @@ class NodeAgents:
         return f"system:node:{self.host.name}"
 
     def start(self, cluster: LocalCluster) -> tuple[Server, ...]:
-        """Starts them; the Node is Ready a few seconds later."""
+        """Starts the scheduler, the kubelet and kube-proxy, which wants its Node to be there."""
         self._write_certificates(cluster)
         return (
             start_on_free_port(lambda port: self._scheduler(cluster, port), ANY_PORTS),
-            start_on_free_port(lambda port: self._proxy(cluster, port), ANY_PORTS),
             start_on_free_port(lambda port: self._kubelet(cluster, port), ANY_PORTS),
+            start_on_free_port(lambda port: self._proxy(cluster, port), ANY_PORTS),
         )
 
     def _write_certificates(self, cluster: LocalCluster) -> None:
@@ -59,12 +59,9 @@ class NodeAgents:
         cluster.authority.serving("kubelet", self.address).write(self._folder, "kubelet")
 
     def _scheduler(self, cluster: LocalCluster, port: int) -> Server:
-        config = cluster.kubeconfig_of(SCHEDULER)
         argv = [
             str(self._programs.kube_scheduler),
-            f"--kubeconfig={config}",
-            f"--authentication-kubeconfig={config}",
-            f"--authorization-kubeconfig={config}",
+            f"--kubeconfig={cluster.kubeconfig_of(SCHEDULER)}",
             "--leader-elect=false",
             f"--bind-address={LOOPBACK}",
             f"--secure-port={port}",
@@ -84,7 +81,7 @@ class NodeAgents:
             "clientConnection": {"kubeconfig": str(cluster.kubeconfig_of(PROXY))},
             "clusterCIDR": str(self._ground.subnet.network),
             "bindAddress": self.address,
-            "nodePortAddresses": [f"{LOOPBACK}/32"],
+            "nodePortAddresses": [f"{self.address}/32"],
             "healthzBindAddress": f"{LOOPBACK}:{port}",
             "metricsBindAddress": "",
             # Both ends of a call between pods are on one bridge: the answer must come back by way of the machine.
