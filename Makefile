@@ -96,6 +96,15 @@ chaos: binaries ## Let every write meet every fault, and stop replicas a hundred
 soak: binaries ## Keep three replicas busy for three minutes and kill them now and then; MINUTES=30 for longer
 	@SOAK_MINUTES=$(or $(MINUTES),3) $(BIN)/python -m pytest -q -s tests/integration/test_soak.py
 
+.PHONY: cluster
+cluster: binaries ## Start a cluster with a real node and the operator's image on this machine; needs Linux and root
+	@$(BIN)/python -m local.node
+
+# One after the other: all tests share the one node that a machine can have.
+.PHONY: cluster-test
+cluster-test: binaries helm ## Run the tests of chart and image on a real node; needs Linux and root
+	@$(BIN)/python -m pytest -p no:cacheprovider $(or $(ARGS),tests/cluster)
+
 .PHONY: sbom
 sbom: ## List what the image contains, as CycloneDX, in dist/5spot.cdx.json
 	@$(PYTHON3) .ci/sbom dist/5spot.cdx.json

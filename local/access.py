@@ -4,7 +4,7 @@ import base64
 import http.client
 import secrets
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -22,15 +22,23 @@ OPERATOR = "5spot-operator"
 ADMINS = (ADMIN, CAPI, KUBEADM, PROVIDER, KWOK, CLUSTER_ACCESS, OPERATOR)
 
 
-def new_tokens() -> dict[str, str]:
+def new_tokens(further: Iterable[str] = ()) -> dict[str, str]:
     """A fresh token for every user; each program has a user of its own, so that an audit log distinguishes them."""
-    return {user: secrets.token_urlsafe(24) for user in (*ADMINS, CONTROLLER_MANAGER)}
+    return {user: secrets.token_urlsafe(24) for user in (*ADMINS, CONTROLLER_MANAGER, *further)}
 
 
-def token_file(tokens: Mapping[str, str]) -> str:
-    """What kube-apiserver reads with `--token-auth-file`; the controller-manager uses its built-in role."""
-    lines = (f"{token},{user},{user}{',system:masters' if user in ADMINS else ''}\n" for user, token in tokens.items())
-    return "".join(lines)
+def token_file(tokens: Mapping[str, str], groups: Mapping[str, str]) -> str:
+    """What kube-apiserver reads with `--token-auth-file`; the controller-manager uses its built-in role.
+
+    `groups` names the group of each further user that is in one.
+    """
+    known = {**dict.fromkeys(ADMINS, "system:masters"), **groups}
+    return "".join(_token_line(token, user, known.get(user, "")) for user, token in tokens.items())
+
+
+def _token_line(token: str, user: str, group: str) -> str:
+    fields = (token, user, user, group) if group else (token, user, user)
+    return ",".join(fields) + "\n"
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,8 @@ from service.kube.client import Client
 PORT_ATTEMPTS = 5
 AUDITED_NAMESPACES = ("5spot-system", "5spot-narrow", "5spot-modes")
 SOCKET_PATH_MAX = 107
+SERVICES = "10.96.0.0/16"
+FIRST_SERVICE = "10.96.0.1"
 WHOLE_LOG_MB = 100_000
 """A test follows the audit log from where it was: a server that starts a new file every 100 MB would break that."""
 
@@ -45,6 +47,10 @@ class Options:
     definitions: tuple[dict[str, Any], ...] = ()
     audit: Audit = Audit.OFF
     ports: PortRange = ANY_PORTS
+    address: str = LOOPBACK
+    """Where the API server listens."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Further users that get a token, and the group that each is in, empty for none."""
 
 
 class Startable(ABC):
@@ -89,7 +95,7 @@ class LocalCluster(Startable):
         self._assets = assets
         self._keeper = keeper
         self._options = options or Options()
-        self._tokens = access.new_tokens()
+        self._tokens = access.new_tokens(self._options.users)
 
     def start(self) -> Self:
         """Brings all three up; ready means that the API server and the controllers do their work."""
@@ -148,11 +154,21 @@ class LocalCluster(Startable):
         return self.directory / "audit.log"
 
     def _write_credentials(self) -> None:
-        self.authority.serving(f"{self.name} API server").write(self.directory, "apiserver")
+        self.authority.serving(f"{self.name} API server", *self._addresses).write(self.directory, "apiserver")
         (self.directory / "ca.crt").write_bytes(self.authority.pem)
         pki.write_private(self.directory / "service-accounts.key", pki.new_private_key())
-        pki.write_private(self.directory / "tokens.csv", access.token_file(self._tokens))
+        pki.write_private(self.directory / "tokens.csv", access.token_file(self._tokens, self._options.users))
         (self.directory / "audit-policy.yaml").write_text(_audit_policy(self._options.audit))
+
+    @property
+    def _addresses(self) -> tuple[str, ...]:
+        """By which pods reach the API server, where they can: its own address, and that of Service `kubernetes`."""
+        return () if self._options.address == LOOPBACK else (self._options.address, FIRST_SERVICE)
+
+    @property
+    def _reconciler(self) -> str:
+        """On loopback Service `kubernetes` has no endpoint, as no pod could reach it."""
+        return "none" if self._options.address == LOOPBACK else "master-count"
 
     @property
     def _socket(self) -> Path:
@@ -182,13 +198,13 @@ class LocalCluster(Startable):
 
     def _apiserver(self, port: int) -> Server:
         here = self.directory
-        self.access = Access(self.name, f"https://{LOOPBACK}:{port}", self.authority.pem, self._tokens)
+        self.access = Access(self.name, f"https://{self._options.address}:{port}", self.authority.pem, self._tokens)
         argv = [
             str(self._assets.kube_apiserver),
             f"--etcd-servers=unix://{self._socket}",
-            f"--bind-address={LOOPBACK}",
-            f"--advertise-address={LOOPBACK}",
-            "--endpoint-reconciler-type=none",
+            f"--bind-address={self._options.address}",
+            f"--advertise-address={self._options.address}",
+            f"--endpoint-reconciler-type={self._reconciler}",
             f"--secure-port={port}",
             f"--tls-cert-file={here}/apiserver.crt",
             f"--tls-private-key-file={here}/apiserver.key",
@@ -197,7 +213,7 @@ class LocalCluster(Startable):
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={here}/service-accounts.key",
             f"--service-account-signing-key-file={here}/service-accounts.key",
-            "--service-cluster-ip-range=10.96.0.0/16",
+            f"--service-cluster-ip-range={SERVICES}",
             *self._audit_flags(),
             *self._options.apiserver_flags,
         ]

@@ -55,10 +55,10 @@ class Authority:
         """What clients are given to trust."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def serving(self, name: str) -> KeyPair:
-        """A certificate for a server on loopback."""
+    def serving(self, name: str, *further: str) -> KeyPair:
+        """A certificate for a server on loopback, and on further addresses."""
         names = [x509.DNSName(dns) for dns in SERVER_NAMES]
-        addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", *further)]
         return self._leaf(name, ExtendedKeyUsageOID.SERVER_AUTH, [*names, *addresses])
 
     def client(self, name: str) -> KeyPair:

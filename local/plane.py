@@ -59,6 +59,10 @@ class ControlPlane(Startable):
         in_parallel(*(cluster.stop for cluster in (self.management, *self.workloads.values())))
 
     @property
+    def _workload_options(self) -> Options:
+        return Options(ports=self._options.ports, address=self._options.address)
+
+    @property
     def workload(self) -> LocalCluster:
         """The workload cluster behind `demo`."""
         return self.workloads[workloads.DEFAULT]
@@ -72,7 +76,7 @@ class ControlPlane(Startable):
 
     def add_workload(self, name: str) -> LocalCluster:
         """Starts one more workload cluster, for SimulatedControlPlanes whose `spec.workload` names it."""
-        cluster = LocalCluster(name, self._assets, self._keeper, Options(ports=self._options.ports)).start()
+        cluster = LocalCluster(name, self._assets, self._keeper, self._workload_options).start()
         pki.write_private(provider_kubeconfig(self.workloads_folder, name), cluster.access.kubeconfig(access.PROVIDER))
         pki.write_private(
             access_kubeconfig(self.workloads_folder, name), cluster.access.kubeconfig(access.CLUSTER_ACCESS)
