@@ -11,7 +11,7 @@ from pathlib import Path
 import uvloop
 from fastapi import FastAPI, Request, Response
 
-from certs.issue import KeyPair
+from certs.issue import CertificatePair
 from certs.tls import ServingContext
 from crds import names
 from service import metrics
@@ -44,7 +44,7 @@ def bare() -> FastAPI:
 async def serve(app: FastAPI, folder: Path) -> None:
     metrics.instrument(app)
     serving = ServingContext()
-    serving.load(KeyPair((folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()))
+    serving.load(CertificatePair((folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()))
     with bound("127.0.0.1", 0) as listener:
         endpoint = BoundServer("bench", app, listener, serving.live)
         print(endpoint.port, flush=True)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from crds import clockwindows, dates, days, firings, recurrence, schedule, zones
-from crds.calendars import CalendarDates, Event, NamedDays
+from crds.calendars import CalendarDates, CalendarEvent, NamedDays
 from crds.clockwindows import ClockWindow
-from crds.exceptions import Exceptions, Rule, State
+from crds.exceptions import ExceptionRule, Exceptions, State
 from crds.schedule import Schedule
 from crds.values import Cron, DaySet, HourSet
 
@@ -80,7 +80,7 @@ def calendar(number: int) -> CalendarDates:
     first = dates.day_of(NOW.date()) - 400 + number
     named = tuple(NamedDays(first + 18 * each, first + 18 * each, f"holiday {each}") for each in range(190))
     noon = 86400 * first + 12 * 3600
-    events = tuple(Event(noon + 86400 * 91 * each, noon + 86400 * 91 * each + 50_000) for each in range(10))
+    events = tuple(CalendarEvent(noon + 86400 * 91 * each, noon + 86400 * 91 * each + 50_000) for each in range(10))
     return CalendarDates(named, (dates.Anniversary(12, 25),), events, first + 4000)
 
 
@@ -95,7 +95,7 @@ def excepted(number: int) -> Layout:
     def lay_out(zone: str) -> Schedule:
         made = plain(zone)
         own = dates.Dates.parse_item("2026-12-28/2027-01-01")
-        rules = (Rule(dates.Either(own), State.OPEN), Rule(known.in_zone(made.zone).source, state))
+        rules = (ExceptionRule(dates.Either(own), State.OPEN), ExceptionRule(known.in_zone(made.zone).source, state))
         return made.excepted(Exceptions(rules, known.through))
 
     return lay_out

@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography import x509
 
-from certs.issue import BACKDATED, KeyPair, belongs, names_of, new_authority, new_leaf, signed_by
+from certs.issue import BACKDATED, CertificatePair, belongs, names_of, new_authority, new_leaf, signed_by
 
 CA_CERTIFICATE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
@@ -60,9 +60,9 @@ class Policy:
 class Bundle:
     """The authority in use and the serving certificate it signed, and the authorities coming and going."""
 
-    authority: KeyPair
-    leaf: KeyPair
-    coming: KeyPair | None = None
+    authority: CertificatePair
+    leaf: CertificatePair
+    coming: CertificatePair | None = None
     published_at: datetime | None = None
     going: bytes | None = None
     switched_at: datetime | None = None
@@ -93,9 +93,9 @@ def decode(data: Mapping[str, bytes]) -> Bundle:
     """The bundle in a Secret's data; raises `UnreadableBundleError` for anything that cannot be served."""
     try:
         bundle = Bundle(
-            authority=KeyPair(data[CA_CERTIFICATE], data[CA_KEY]),
-            leaf=KeyPair(data[LEAF_CERTIFICATE], data[LEAF_KEY]),
-            coming=KeyPair(data[NEXT_CERTIFICATE], data[NEXT_KEY]) if NEXT_CERTIFICATE in data else None,
+            authority=CertificatePair(data[CA_CERTIFICATE], data[CA_KEY]),
+            leaf=CertificatePair(data[LEAF_CERTIFICATE], data[LEAF_KEY]),
+            coming=CertificatePair(data[NEXT_CERTIFICATE], data[NEXT_KEY]) if NEXT_CERTIFICATE in data else None,
             published_at=_instant(data.get(PUBLISHED_AT)),
             going=data.get(OLD_CERTIFICATE),
             switched_at=_instant(data.get(SWITCHED_AT)),

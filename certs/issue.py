@@ -24,7 +24,7 @@ COMMON_NAME_LIMIT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPair:
+class CertificatePair:
     """A certificate and its private key, both PEM; the key never shows in a log or traceback."""
 
     certificate: bytes
@@ -36,7 +36,7 @@ class KeyPair:
         return x509.load_pem_x509_certificate(self.certificate)
 
 
-def new_authority(now: datetime, life: timedelta) -> KeyPair:
+def new_authority(now: datetime, life: timedelta) -> CertificatePair:
     """A certificate authority with a name of its own, so that two of them can be trusted side by side."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"5spot-webhook-ca-{now:%Y%m%d}-{secrets.token_hex(4)}")
@@ -51,7 +51,7 @@ def new_authority(now: datetime, life: timedelta) -> KeyPair:
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def new_leaf(authority: KeyPair, names: tuple[str, ...], now: datetime, life: timedelta) -> KeyPair:
+def new_leaf(authority: CertificatePair, names: tuple[str, ...], now: datetime, life: timedelta) -> CertificatePair:
     """A serving certificate for `names` (DNS names and IP addresses); it never outlives its authority."""
     issuer, signer = authority.parsed, _private_key(authority)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -87,7 +87,7 @@ def signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
     return True
 
 
-def belongs(pair: KeyPair) -> bool:
+def belongs(pair: CertificatePair) -> bool:
     """Whether the key is the certificate's; raises ValueError where either cannot be read."""
     return _private_key(pair).public_key() == pair.parsed.public_key()
 
@@ -127,15 +127,15 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _private_key(pair: KeyPair) -> ec.EllipticCurvePrivateKey:
+def _private_key(pair: CertificatePair) -> ec.EllipticCurvePrivateKey:
     key = load_pem_private_key(pair.key, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TypeError("the private key is not an elliptic-curve key")
     return key
 
 
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
-    return KeyPair(
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> CertificatePair:
+    return CertificatePair(
         certificate=certificate.public_bytes(Encoding.PEM),
         key=key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from certs.issue import KeyPair
+from certs.issue import CertificatePair
 
 
 class UnusableCertificateError(ValueError):
@@ -26,7 +26,7 @@ class ServingContext:
 
     def __init__(self, *, verify_clients: bool = False) -> None:
         self.live = _server_context()
-        self._loaded: KeyPair | None = None
+        self._loaded: CertificatePair | None = None
         self._expires: datetime | None = None
         self._authorities: bytes | None = None
         if verify_clients:
@@ -41,7 +41,7 @@ class ServingContext:
         """Whether there is something to present that clients will accept."""
         return self._expires is not None and now < self._expires
 
-    def load(self, pair: KeyPair) -> bool:
+    def load(self, pair: CertificatePair) -> bool:
         """Serves `pair` from now on; False if it is served already."""
         if pair == self._loaded:
             return False
@@ -91,7 +91,7 @@ class CertificateFiles:
 
     def load_into(self, serving: ServingContext) -> None:
         """Serves the pair from now on."""
-        serving.load(KeyPair(self.certificate.read_bytes(), self.key.read_bytes()))
+        serving.load(CertificatePair(self.certificate.read_bytes(), self.key.read_bytes()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _server_context() -> ssl.SSLContext:
     return context
 
 
-def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+def _load(context: ssl.SSLContext, pair: CertificatePair) -> None:
     try:
         x509.load_pem_x509_certificate(pair.certificate)
         with _in_memory(pair.certificate) as certificate, _in_memory(pair.key) as key:

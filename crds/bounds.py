@@ -25,7 +25,7 @@ from crds.fields import (
 from crds.schedulecalendar import CalendarSpec, ConfigMapKeyRef, HolidaysSpec, IcsSpec
 from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec
 from crds.schedulespec import CalendarRef, ExceptionSpec, ScheduleSpec, WindowSpec
-from crds.violations import Reason, Violation
+from crds.violations import Violation, ViolationReason
 
 FIELDS_MAX: Final = 100
 """Fields of one object: far more than any has, few enough to be listed one by one."""
@@ -151,7 +151,9 @@ def _too_deep(raw: Raw) -> Iterator[Violation]:
         envelope = spec.get(name)
         payload = envelope.get("spec") if type(envelope) is dict else None
         if _deeper_than(payload, DEPTH_MAX):
-            yield Violation(f"spec.{name}.spec", "deeply nested", DEPTH_MESSAGE, Reason.TOO_LONG, given=payload)
+            yield Violation(
+                f"spec.{name}.spec", "deeply nested", DEPTH_MESSAGE, ViolationReason.TOO_LONG, given=payload
+            )
 
 
 def _deeper_than(value: Any, limit: int) -> bool:
@@ -171,4 +173,4 @@ def _contents(value: Any) -> Iterable[Any]:
 
 def _too_many(path: str, given: Any, limit: int) -> Violation:
     message = f"must have at most {limit} entries"
-    return Violation(path, f"{len(given)} entries", message, Reason.TOO_LONG, given=given)
+    return Violation(path, f"{len(given)} entries", message, ViolationReason.TOO_LONG, given=given)

@@ -12,7 +12,7 @@ from crds.calendars import CalendarKind
 from crds.changes import merely_being_deleted, what_it_changes
 from crds.envelope import UnknownFields, envelope_rules
 from crds.schedulecalendar import CalendarSpec
-from crds.violations import Reason, Violation, translated
+from crds.violations import Violation, ViolationReason, translated
 
 Raw = dict[str, Any]
 
@@ -40,7 +40,7 @@ def check_calendar(
     An update answers only for what it changes; `spec` is None if the calendar as a whole cannot be read.
     """
     if type(raw) is not dict:
-        return CalendarVerdict(None, (Violation.of("", raw, "must be an object", Reason.TYPE),))
+        return CalendarVerdict(None, (Violation.of("", raw, "must be an object", ViolationReason.TYPE),))
     spec, violations = _examined(raw, kind, unknown)
     readable = spec if not violations else None
     if old is not None and violations:
@@ -67,7 +67,7 @@ def _examined(given: Raw, kind: CalendarKind, unknown: UnknownFields) -> tuple[C
 
 def _parsed(spec: Any, unknown: UnknownFields) -> tuple[CalendarSpec | None, list[Violation]]:
     if spec is None:
-        return None, [Violation("spec", None, "is required", Reason.REQUIRED)]
+        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
     try:
         return CalendarSpec.parse(spec, unknown=unknown), []
     except ValidationError as error:
@@ -87,13 +87,13 @@ def _in_no_namespace(raw: Raw) -> Iterator[Violation]:
     namespace = metadata.get("namespace") if type(metadata) is dict else None
     if namespace:
         message = f"must be left out: a {CalendarKind.CLUSTER} is in no namespace"
-        yield Violation.of("metadata.namespace", namespace, message, Reason.FORBIDDEN)
+        yield Violation.of("metadata.namespace", namespace, message, ViolationReason.FORBIDDEN)
 
 
 def _spec_rules(spec: Raw) -> Iterator[Violation]:
     filled = spec.get("dates") or spec.get("yearly")
     if not filled and spec.get("holidays") is None and spec.get("ics") is None:
-        yield Violation.of("spec", spec, cel.CALENDAR["message"], Reason.REQUIRED)
+        yield Violation.of("spec", spec, cel.CALENDAR["message"], ViolationReason.REQUIRED)
     ics = spec.get("ics")
     if type(ics) is dict and (ics.get("inline") is None) == (ics.get("configMapKeyRef") is None):
         yield Violation.of("spec.ics", ics, cel.ICS["message"])
@@ -108,9 +108,9 @@ def _holiday_rules(holidays: Raw) -> Iterator[Violation]:
         return  # the model has said so
     refusal = countries.refusal_of_country(country)
     if refusal:
-        yield Violation.of("spec.holidays.country", country, refusal, Reason.NOT_SUPPORTED)
+        yield Violation.of("spec.holidays.country", country, refusal, ViolationReason.NOT_SUPPORTED)
     elif isinstance(subdivision, str) and subdivision:
         refusal = countries.refusal_of_subdivision(country, subdivision)
         if refusal:
             inputs = ("spec.holidays.country", "spec.holidays.subdivision")
-            yield Violation.of("spec.holidays.subdivision", subdivision, refusal, Reason.NOT_SUPPORTED, inputs)
+            yield Violation.of("spec.holidays.subdivision", subdivision, refusal, ViolationReason.NOT_SUPPORTED, inputs)

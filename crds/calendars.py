@@ -42,7 +42,7 @@ class NamedDays(NamedTuple):
     name: str = ""
 
 
-class Event(NamedTuple):
+class CalendarEvent(NamedTuple):
     """Something between two moments of Unix time; on which dates that is, the zone decides."""
 
     begins: int
@@ -64,7 +64,7 @@ class CalendarProblem(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableCalendar:
     """A calendar that is missing or broken."""
 
     problem: CalendarProblem
@@ -77,7 +77,7 @@ class CalendarDates:
 
     days: tuple[NamedDays, ...] = ()
     yearly: tuple[Anniversary, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[CalendarEvent, ...] = ()
     through: int | None = None
     _in_zones: dict[str, "ZonedDates"] = field(default_factory=dict, compare=False, repr=False)
 
@@ -128,7 +128,7 @@ class NamedDate(NamedTuple):
     name: str
 
 
-Calendars = Mapping[CalendarReference, CalendarDates | Unreadable]
+Calendars = Mapping[CalendarReference, CalendarDates | UnreadableCalendar]
 """The calendars at hand; one that is not there does not exist."""
 
 
@@ -136,9 +136,9 @@ class CalendarShelf:
     """The calendars of all namespaces: the controller holds those that it watches, a command those of its files."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, CalendarReference], CalendarDates | Unreadable] = {}
+        self._held: dict[tuple[str, CalendarReference], CalendarDates | UnreadableCalendar] = {}
 
-    def put(self, namespace: str, reference: CalendarReference, dates: CalendarDates | Unreadable) -> None:
+    def put(self, namespace: str, reference: CalendarReference, dates: CalendarDates | UnreadableCalendar) -> None:
         """Hold a calendar; the namespace of a ClusterScheduleCalendar does not matter."""
         self._held[_place(namespace, reference)] = dates
 
@@ -163,7 +163,7 @@ def _place(namespace: str, reference: CalendarReference) -> tuple[str, CalendarR
 class Undecidable(NamedTuple):
     """A schedule that cannot be read whole, with the calendars that are to blame."""
 
-    problems: tuple[tuple[CalendarReference, Unreadable], ...]
+    problems: tuple[tuple[CalendarReference, UnreadableCalendar], ...]
 
     @property
     def problem(self) -> CalendarProblem:
@@ -179,13 +179,13 @@ class Undecidable(NamedTuple):
 def problems_with(references: Iterable[CalendarReference], calendars: Calendars) -> Undecidable | None:
     """The calendars among these that cannot be read; None if all can."""
     found = ((reference, calendars.get(reference, _missing(reference))) for reference in references)
-    bad = tuple((reference, why) for reference, why in found if isinstance(why, Unreadable))
+    bad = tuple((reference, why) for reference, why in found if isinstance(why, UnreadableCalendar))
     return Undecidable(bad) if bad else None
 
 
-def _missing(reference: CalendarReference) -> Unreadable:
+def _missing(reference: CalendarReference) -> UnreadableCalendar:
     where = " in this namespace" if reference.kind is CalendarKind.NAMESPACED else ""
-    return Unreadable(CalendarProblem.NOT_FOUND, f"there is no {reference}{where}")
+    return UnreadableCalendar(CalendarProblem.NOT_FOUND, f"there is no {reference}{where}")
 
 
 def _local_day(zone: Zone, moment: int) -> int:

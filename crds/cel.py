@@ -26,7 +26,7 @@ CHANGES_THE_SPEC: Final = "oldObject == null || object.spec != oldObject.spec"
 """For policies: finalizers, labels and annotations are never asked about, during a deletion or before."""
 
 
-class Rule(TypedDict, total=False):
+class CelRule(TypedDict, total=False):
     """One entry of `x-kubernetes-validations`."""
 
     rule: str
@@ -36,7 +36,7 @@ class Rule(TypedDict, total=False):
     optionalOldSelf: bool
 
 
-def validations(rules: Iterable[Rule]) -> dict[str, Any]:
+def validations(rules: Iterable[CelRule]) -> dict[str, Any]:
     """The rules as schema words."""
     return {VALIDATIONS: list(rules)}
 
@@ -46,18 +46,18 @@ def _quoted(pattern: str) -> str:
     return f"r'{pattern}'"
 
 
-def matches(pattern: str, message: str) -> Rule:
+def matches(pattern: str, message: str) -> CelRule:
     """What `pattern` in a schema says too, but in words that help whoever reads the refusal."""
     return {"rule": f"self.matches({_quoted(pattern)})", "message": message}
 
 
-def one_of(values: Iterable[str]) -> Rule:
+def one_of(values: Iterable[str]) -> CelRule:
     """One of a few words."""
     listed = [f"'{value}'" for value in values]
     return {"rule": f"self in [{', '.join(listed)}]", "message": f"must be {' or '.join(listed)}"}
 
 
-def duration(limit: timedelta) -> Rule:
+def duration(limit: timedelta) -> CelRule:
     """A duration's grammar and bounds."""
     seconds = int(limit.total_seconds())
     # Seven digits are too long in every unit, and more of them would be too much for CEL.
@@ -88,7 +88,7 @@ def _never(days: str, months: str) -> str:
     return f"[ \\t]*[^ \\t]+{_BLANK}[^ \\t]+{_BLANK}{_only(days)}{_BLANK}{_only(months)}{_BLANK}[*].*"
 
 
-CRON: Final[tuple[Rule, ...]] = (
+CRON: Final[tuple[CelRule, ...]] = (
     matches(patterns.CRON, CRON_ALLOWED),
     {
         # No more digits than a number can have, as this is asked of texts that are no cron expressions too.
@@ -106,7 +106,7 @@ CRON: Final[tuple[Rule, ...]] = (
 
 _DAY: Final = "timestamp(self.split('/')[{}] + 'T00:00:00Z')"
 _LENGTH: Final = f"{_DAY.format(1)} - {_DAY.format(0)}"
-DATES: Final[tuple[Rule, ...]] = (
+DATES: Final[tuple[CelRule, ...]] = (
     matches(patterns.DATES, DATES_ALLOWED),
     {
         # Asked of texts that are no dates too, and must not fail on them.
@@ -115,26 +115,26 @@ DATES: Final[tuple[Rule, ...]] = (
         "message": RANGE_MESSAGE,
     },
 )
-EXCEPTION: Final[Rule] = {
+EXCEPTION: Final[CelRule] = {
     "rule": "(has(self.dates) && size(self.dates) > 0) != has(self.calendarRef)",
     "message": "needs either dates, with at least one entry, or calendarRef",
 }
 
-ICS_SIZE: Final[Rule] = {
+ICS_SIZE: Final[CelRule] = {
     "rule": f"size(bytes(self)) <= {1024 * 1024}",
     "message": "must be at most 1 MiB; put a larger calendar into several",
 }
-ICS: Final[Rule] = {
+ICS: Final[CelRule] = {
     "rule": "has(self.inline) != has(self.configMapKeyRef)",
     "message": "needs either inline or configMapKeyRef",
 }
-CALENDAR: Final[Rule] = {
+CALENDAR: Final[CelRule] = {
     "rule": "has(self.dates) && size(self.dates) > 0 || has(self.yearly) && size(self.yearly) > 0"
     " || has(self.holidays) || has(self.ics)",
     "message": "needs dates or yearly with at least one entry, or holidays, or ics",
 }
 
-TAINT_KEY: Final[tuple[Rule, ...]] = (
+TAINT_KEY: Final[tuple[CelRule, ...]] = (
     matches(syntax.anchored(syntax.QUALIFIED_NAME), syntax.KEY_MESSAGE),
     {
         "rule": f"!self.matches({_quoted('^' + syntax.TAINT_RESERVED)})",
@@ -142,7 +142,7 @@ TAINT_KEY: Final[tuple[Rule, ...]] = (
     },
 )
 
-COMMAND: Final[Rule] = {
+COMMAND: Final[CelRule] = {
     "rule": "self.trim() != ''",
     "message": "must not be blank: white space occurs in nearly every command line",
 }
@@ -151,7 +151,7 @@ THERE_BEFORE: Final = " || oldSelf.optMap(old, k in old).orValue(false)"
 """A key that an update did not bring; for Kubernetes' own ratcheting the map has changed as a whole."""
 
 
-def _keys(exceptions: tuple[str, ...], key: str = "k") -> tuple[Rule, Rule]:
+def _keys(exceptions: tuple[str, ...], key: str = "k") -> tuple[CelRule, CelRule]:
     allowed = "".join(f" || {key}.startsWith('{prefix}')" for prefix in exceptions)
     return (
         {
@@ -168,8 +168,8 @@ def _keys(exceptions: tuple[str, ...], key: str = "k") -> tuple[Rule, Rule]:
     )
 
 
-LABELS: Final[tuple[Rule, ...]] = _keys(syntax.LABEL_EXCEPTIONS)
-ANNOTATIONS: Final[tuple[Rule, ...]] = _keys(syntax.ANNOTATION_EXCEPTIONS, "k.lowerAscii()")
+LABELS: Final[tuple[CelRule, ...]] = _keys(syntax.LABEL_EXCEPTIONS)
+ANNOTATIONS: Final[tuple[CelRule, ...]] = _keys(syntax.ANNOTATION_EXCEPTIONS, "k.lowerAscii()")
 
 
 class Several(NamedTuple):
@@ -181,10 +181,10 @@ class Several(NamedTuple):
     inputs: tuple[str, ...]
 
 
-def _ratcheted(rule: Several) -> Rule:
+def _ratcheted(rule: Several) -> CelRule:
     """A rule that an update cannot be blamed for if the old object broke it already."""
     before = rule.rule.replace("self.", "old.")
-    ratcheted: Rule = {
+    ratcheted: CelRule = {
         "rule": f"({rule.rule}) || oldSelf.optMap(old, !({before})).orValue(false)",
         "message": rule.message,
     }
@@ -215,12 +215,12 @@ SCHEDULE_FIELDS: Final = (
         ("duration", "cron"),
     ),
 )
-SCHEDULE: Final[tuple[Rule, ...]] = tuple(_ratcheted(rule) for rule in SCHEDULE_FIELDS)
+SCHEDULE: Final[tuple[CelRule, ...]] = tuple(_ratcheted(rule) for rule in SCHEDULE_FIELDS)
 
 NAME_TOO_LONG: Final = f"metadata.name must be at most {syntax.MACHINE_NAME_MAX} characters"
 CLUSTER_MOVED: Final = "cannot change while a Machine exists"
 
-ROOT: Final[tuple[Rule, ...]] = (
+ROOT: Final[tuple[CelRule, ...]] = (
     {
         "rule": f"oldSelf.hasValue() || size(self.metadata.name) <= {syntax.MACHINE_NAME_MAX}",
         "message": NAME_TOO_LONG,
@@ -235,7 +235,7 @@ ROOT: Final[tuple[Rule, ...]] = (
 )
 
 
-def allowed_groups(groups: Iterable[str]) -> Rule:
+def allowed_groups(groups: Iterable[str]) -> CelRule:
     """The operator's allowlist, for one envelope."""
     ordered = sorted(groups)
     return {
@@ -244,7 +244,7 @@ def allowed_groups(groups: Iterable[str]) -> Rule:
     }
 
 
-def allowed_kinds(policy: ProviderPolicy, envelope: str) -> Rule:
+def allowed_kinds(policy: ProviderPolicy, envelope: str) -> CelRule:
     """The kinds of a machine's own objects, for one envelope, but for those that reach further."""
     allowed = f"self.matches({_quoted(kinds_expression(policy.kinds(envelope)))})"
     refused = f"self.matches({_quoted(kinds_expression(policy.refused_kinds))})"

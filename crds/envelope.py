@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from crds import names, syntax
 from crds.invalid import InvalidValue
 from crds.scheduledmachine import Metadata
-from crds.violations import Reason, Violation, printable, translated
+from crds.violations import Violation, ViolationReason, printable, translated
 
 Raw = dict[str, Any]
 UnknownFields = Literal["forbid", "ignore"]
@@ -60,7 +60,7 @@ def envelope_rules(
     if type(metadata) is dict:
         yield from _metadata_rules(metadata, unknown, name_max)
     else:
-        yield Violation.of("metadata", metadata, "must be an object with a name", Reason.REQUIRED)
+        yield Violation.of("metadata", metadata, "must be an object with a name", ViolationReason.REQUIRED)
     if unknown == "forbid" and not raw.keys() <= TOP_LEVEL:
         yield from _unknown(raw, TOP_LEVEL, "")
 
@@ -80,7 +80,10 @@ def _unknown(given: Raw, known: frozenset[str], path: str) -> Iterator[Violation
     listed = ", ".join(sorted(known))
     for key in sorted(given.keys() - known, key=str):
         yield Violation.of(
-            f"{path}{printable(str(key))}", given[key], f"unknown field; known here: {listed}", Reason.FORBIDDEN
+            f"{path}{printable(str(key))}",
+            given[key],
+            f"unknown field; known here: {listed}",
+            ViolationReason.FORBIDDEN,
         )
 
 
@@ -91,7 +94,11 @@ def _readable(metadata: Raw) -> list[Violation]:
         if error.error_count() <= LISTED_MAX:
             return translated(error, "metadata", Metadata)
         wrong = f"{error.error_count()} wrong entries"
-        return [Violation("metadata", wrong, "must be metadata as Kubernetes takes it", Reason.TYPE, given=metadata)]
+        return [
+            Violation(
+                "metadata", wrong, "must be metadata as Kubernetes takes it", ViolationReason.TYPE, given=metadata
+            )
+        ]
     return []
 
 
@@ -100,7 +107,7 @@ def _name(metadata: Raw, longest: int) -> Iterator[Violation]:
     if name:
         yield from _judged("metadata.name", name, lambda text: syntax.subdomain(text, longest))
     elif not stem:
-        yield Violation("metadata.name", None, "is required", Reason.REQUIRED)
+        yield Violation("metadata.name", None, "is required", ViolationReason.REQUIRED)
     elif type(stem) is not str or len(stem) > longest - GENERATED_SUFFIX:
         room = longest - GENERATED_SUFFIX
         yield Violation.of("metadata.generateName", stem, f"must be text of at most {room} characters")
@@ -108,7 +115,7 @@ def _name(metadata: Raw, longest: int) -> Iterator[Violation]:
 
 def _judged(field: str, value: Any, rule: Callable[[str], object]) -> Iterator[Violation]:
     if type(value) is not str:
-        yield Violation.of(field, value, "must be a string", Reason.TYPE)
+        yield Violation.of(field, value, "must be a string", ViolationReason.TYPE)
         return
     try:
         rule(value)

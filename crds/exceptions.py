@@ -24,7 +24,7 @@ class State(StrEnum):
     OPEN = "Open"
 
 
-class Rule(NamedTuple):
+class ExceptionRule(NamedTuple):
     """Some days and what becomes of them."""
 
     days: Either
@@ -44,7 +44,7 @@ Effective = dict[State, Yearly]
 class Exceptions:
     """The rules in their order."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ExceptionRule, ...]
     known_through: int | None = None
     """The last day that all calendars know; None if what they say holds for ever."""
     _yearly: tuple[Effective, ...] = field(init=False, compare=False, repr=False)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from crds.base import rfc3339
-from crds.calendars import CalendarDates, Event, NamedDays, Unreadable
+from crds.calendars import CalendarDates, CalendarEvent, NamedDays, UnreadableCalendar
 from crds.dates import date_of, day_of
 from crds.schedulecalendar import DATE_NAME_MAX, NEXT_DATES_MAX, CalendarSpec, CalendarStatus, NextDate
 from crds.status import Condition
@@ -36,7 +36,7 @@ class Horizon(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExpansionRequest:
     """What has to be worked out in a subprocess; `ics` is the text itself, wherever it comes from."""
 
     horizon: Horizon
@@ -60,16 +60,16 @@ class Computed:
     """What a subprocess worked out."""
 
     days: tuple[NamedDays, ...]
-    events: tuple[Event, ...]
+    events: tuple[CalendarEvent, ...]
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> "Computed":
         """From its JSON."""
         days = tuple(NamedDays(first, last, _name(name)) for first, last, name in answer["days"])
-        return cls(days, tuple(Event(begins, ends, _name(name)) for begins, ends, name in answer["events"]))
+        return cls(days, tuple(CalendarEvent(begins, ends, _name(name)) for begins, ends, name in answer["events"]))
 
 
-def request_for(spec: CalendarSpec, ics: str | None, horizon: Horizon) -> Request | None:
+def request_for(spec: CalendarSpec, ics: str | None, horizon: Horizon) -> ExpansionRequest | None:
     """What is to be worked out for a calendar; None if its spec says it all.
 
     `ics` is the text that the ConfigMap holds, if the spec names one.
@@ -79,7 +79,7 @@ def request_for(spec: CalendarSpec, ics: str | None, horizon: Horizon) -> Reques
         return None
     country = spec.holidays.country if spec.holidays else None
     subdivision = spec.holidays.subdivision if spec.holidays else None
-    return Request(horizon, country, subdivision, text if spec.ics else None)
+    return ExpansionRequest(horizon, country, subdivision, text if spec.ics else None)
 
 
 def expanded(spec: CalendarSpec, computed: Computed | None = None, horizon: Horizon | None = None) -> CalendarDates:
@@ -100,9 +100,11 @@ class Outlook(NamedTuple):
     changes_at: datetime | None
 
 
-def outlook(dates: CalendarDates | Unreadable, now: datetime, generation: int, before: CalendarStatus) -> Outlook:
+def outlook(
+    dates: CalendarDates | UnreadableCalendar, now: datetime, generation: int, before: CalendarStatus
+) -> Outlook:
     """What the controller reports of a calendar. It is to look again when the next date is over, or the year is."""
-    if isinstance(dates, Unreadable):
+    if isinstance(dates, UnreadableCalendar):
         ready = _ready(dates, now, generation, before)
         return Outlook(CalendarStatus(conditions=(ready,), observed_generation=generation), None)
     today = day_of(now.astimezone(UTC).date())
@@ -119,7 +121,7 @@ def outlook(dates: CalendarDates | Unreadable, now: datetime, generation: int, b
     return Outlook(status, datetime.combine(min(ends), datetime.min.time(), UTC) if ends else None)
 
 
-def _ready(problem: Unreadable | None, now: datetime, generation: int, before: CalendarStatus) -> Condition:
+def _ready(problem: UnreadableCalendar | None, now: datetime, generation: int, before: CalendarStatus) -> Condition:
     status = "False" if problem else "True"
     old = next((each for each in before.conditions if each.type == READY), None)
     since = old.last_transition_time if old and old.status == status else now

@@ -99,7 +99,7 @@ def _listed(days_or_hours: DaySet | HourSet) -> list[str]:
     return [str(days_or_hours)] if days_or_hours else []
 
 
-def _text(longest: int, *rules: cel.Rule, **keywords: Any) -> dict[str, Any]:
+def _text(longest: int, *rules: cel.CelRule, **keywords: Any) -> dict[str, Any]:
     return {"type": "string", "maxLength": longest, **cel.validations(rules), **keywords}
 
 
@@ -109,11 +109,11 @@ def _within_ics(text: str) -> str:
     return text
 
 
-def _schema(longest: int, *rules: cel.Rule, **keywords: Any) -> WithJsonSchema:
+def _schema(longest: int, *rules: cel.CelRule, **keywords: Any) -> WithJsonSchema:
     return WithJsonSchema(_text(longest, *rules, **keywords))
 
 
-def _list_schema(*rules: cel.Rule, items_max: int, longest: int = ITEM_MAX) -> WithJsonSchema:
+def _list_schema(*rules: cel.CelRule, items_max: int, longest: int = ITEM_MAX) -> WithJsonSchema:
     items = _text(longest, *rules)
     return WithJsonSchema(
         {"type": "array", "maxItems": items_max, "items": items, "x-kubernetes-list-type": "atomic", "nullable": True}
@@ -278,7 +278,7 @@ def _within_total(annotations: dict[str, str]) -> dict[str, str]:
     return annotations
 
 
-def _map_schema(value: dict[str, Any], rules: tuple[cel.Rule, ...]) -> WithJsonSchema:
+def _map_schema(value: dict[str, Any], rules: tuple[cel.CelRule, ...]) -> WithJsonSchema:
     return WithJsonSchema(
         {
             "type": "object",

@@ -7,7 +7,7 @@ SHOWN_MAX: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ValueProblem:
     """One bad item of a list: its position, what stood there, what is wrong with it."""
 
     index: int
@@ -18,13 +18,13 @@ class Problem:
 class InvalidValue(ValueError):
     """A value that is not allowed; `message` says what is wrong and what is allowed instead."""
 
-    def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
+    def __init__(self, message: str, problems: tuple[ValueProblem, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.problems = problems
 
     @classmethod
-    def of_items(cls, problems: list[Problem]) -> "InvalidValue":
+    def of_items(cls, problems: list[ValueProblem]) -> "InvalidValue":
         """All bad items of a list in one error."""
         return cls("; ".join(f"item {problem.index}: {problem.message}" for problem in problems), tuple(problems))
 

@@ -18,7 +18,7 @@ from crds.envelope import UnknownFields, envelope_rules, namespace_of
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
 from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec
 from crds.schedulespec import ScheduleSpec, never_opens
-from crds.violations import Reason, Violation, shown, translated
+from crds.violations import Violation, ViolationReason, shown, translated
 
 Raw = dict[str, Any]
 
@@ -50,7 +50,7 @@ def check(
     being deleted alone is always allowed.
     """
     if type(raw) is not dict:
-        return Verdict(None, (Violation.of("", raw, "must be an object", Reason.TYPE),))
+        return Verdict(None, (Violation.of("", raw, "must be an object", ViolationReason.TYPE),))
     spec, violations = _examined(raw, policy, unknown)
     model = ScheduledMachine.of(Metadata.read(raw.get("metadata")), spec) if spec and not violations else None
     if old is not None:
@@ -87,7 +87,7 @@ def _moved_cluster(raw: Raw, old: Raw) -> Iterator[Violation]:
     before, after = (_at(each, "spec", "clusterName") for each in (old, raw))
     if not same(before, after) and _at(old, "status", "machineRef"):
         message = f"cannot change while a Machine exists; it is {shown(before)}"
-        yield Violation.of("spec.clusterName", after, message, Reason.FORBIDDEN)
+        yield Violation.of("spec.clusterName", after, message, ViolationReason.FORBIDDEN)
 
 
 def _at(raw: Any, *path: str) -> Any:
@@ -98,7 +98,7 @@ def _at(raw: Any, *path: str) -> Any:
 
 def _parsed(spec: Any, unknown: UnknownFields) -> tuple[ScheduledMachineSpec | None, list[Violation]]:
     if spec is None:
-        return None, [Violation("spec", None, "is required", Reason.REQUIRED)]
+        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
     try:
         return ScheduledMachineSpec.parse(spec, unknown=unknown), []
     except ValidationError as error:
@@ -112,16 +112,16 @@ def _schedule_rules(spec: Raw) -> Iterator[Violation]:
     cron, weekly = schedule.get("cron"), schedule.get("daysOfWeek") or schedule.get("hoursOfDay")
     windows = schedule.get("windows")
     if cron is not None and weekly:
-        yield Violation.of("spec.schedule.cron", cron, cel.CRON_AND_WEEKLY, Reason.FORBIDDEN, CRON_OR_WEEKLY)
+        yield Violation.of("spec.schedule.cron", cron, cel.CRON_AND_WEEKLY, ViolationReason.FORBIDDEN, CRON_OR_WEEKLY)
     if windows and (cron is not None or weekly):
         message = cel.WINDOWS_AND_OTHERS
-        yield Violation.of("spec.schedule.windows", windows, message, Reason.FORBIDDEN, SCHEDULE_CHOICE)
+        yield Violation.of("spec.schedule.windows", windows, message, ViolationReason.FORBIDDEN, SCHEDULE_CHOICE)
     if cron is None and not weekly and not windows:
-        yield Violation.of("spec.schedule", schedule, cel.NO_CHOICE, Reason.REQUIRED, SCHEDULE_CHOICE)
+        yield Violation.of("spec.schedule", schedule, cel.NO_CHOICE, ViolationReason.REQUIRED, SCHEDULE_CHOICE)
     if cron is None and schedule.get("duration") is not None:
         message = "needs cron: it says how long a window opened by cron lasts"
         inputs = ("spec.schedule.duration", "spec.schedule.cron")
-        yield Violation.of("spec.schedule.duration", schedule["duration"], message, Reason.FORBIDDEN, inputs)
+        yield Violation.of("spec.schedule.duration", schedule["duration"], message, ViolationReason.FORBIDDEN, inputs)
 
 
 def _exception_rules(spec: Raw) -> Iterator[Violation]:
@@ -157,16 +157,16 @@ def _envelope_rules(envelope: str, given: Raw, namespace: str, policy: ProviderP
     path, version, kind = f"spec.{envelope}", given.get("apiVersion"), given.get("kind")
     group = version.partition("/")[0] if syntax.is_api_version(version) else None
     if group is not None and (refusal := policy.refuses_group(envelope, group)):
-        yield Violation.of(f"{path}.apiVersion", version, refusal, Reason.NOT_SUPPORTED)
+        yield Violation.of(f"{path}.apiVersion", version, refusal, ViolationReason.NOT_SUPPORTED)
     if syntax.is_kind(kind) and (refusal := policy.refuses_kind(envelope, group or "", kind)):
-        yield Violation.of(f"{path}.kind", kind, refusal, Reason.NOT_SUPPORTED)
+        yield Violation.of(f"{path}.kind", kind, refusal, ViolationReason.NOT_SUPPORTED)
     elsewhere = given.get("namespace")
     if type(elsewhere) is str and elsewhere != namespace:
         message = (
             f"must be the ScheduledMachine's own namespace, {shown(namespace)}, or left out: "
             "an owner reference cannot cross namespaces"
         )
-        yield Violation.of(f"{path}.namespace", elsewhere, message, Reason.FORBIDDEN)
+        yield Violation.of(f"{path}.namespace", elsewhere, message, ViolationReason.FORBIDDEN)
 
 
 def _repeated_taints(spec: Raw) -> Iterator[Violation]:
@@ -179,7 +179,7 @@ def _repeated_taints(spec: Raw) -> Iterator[Violation]:
         if identity is not None and identity in seen:
             what = f"{identity[0]}:{identity[1]}"
             message = "repeats an earlier taint; key and effect together must be unique"
-            yield Violation.of(f"spec.nodeTaints[{index}]", what, message, Reason.DUPLICATE)
+            yield Violation.of(f"spec.nodeTaints[{index}]", what, message, ViolationReason.DUPLICATE)
         elif identity is not None:
             seen.add(identity)
 

@@ -11,7 +11,7 @@ from crds.base import Lax, Model, atomic_list
 from crds.calendars import CalendarDates, CalendarKind, CalendarReference, Calendars, Undecidable, problems_with
 from crds.clockwindows import ClockWindow
 from crds.dates import Dates, Either, day_of
-from crds.exceptions import Exceptions, Rule, State
+from crds.exceptions import ExceptionRule, Exceptions, State
 from crds.schedule import Schedule
 from crds.values import Cron, DaySet, HourSet, Zone
 
@@ -179,13 +179,13 @@ class ScheduleSpec(Model):
         number = day_of(day)
         for each in self.exceptions:
             source = each.source(calendars, self.timezone)
-            if source is not None and Rule(source, each.state).names(number):
+            if source is not None and ExceptionRule(source, each.state).names(number):
                 return ExceptionOn(each.state, each.name(number, calendars, self.timezone))
         return None
 
     def _rules(self, calendars: Calendars) -> Exceptions:
         sources = ((each.source(calendars, self.timezone), each.state) for each in self.exceptions)
-        rules = tuple(Rule(source, state) for source, state in sources if source is not None)
+        rules = tuple(ExceptionRule(source, state) for source, state in sources if source is not None)
         read = (calendars[each] for each in self.calendars)
         ends = [each.through for each in read if isinstance(each, CalendarDates) and each.through is not None]
         return Exceptions(rules, min(ends, default=None))

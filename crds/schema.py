@@ -110,7 +110,7 @@ def _spec(policy: ProviderPolicy) -> Schema:
     return spec
 
 
-def _add_rule(schema: Schema, rule: cel.Rule) -> None:
+def _add_rule(schema: Schema, rule: cel.CelRule) -> None:
     schema[cel.VALIDATIONS] = [*schema[cel.VALIDATIONS], rule]
 
 

@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any, ClassVar, Final, Self
 
 from crds.cron import Cron
-from crds.invalid import InvalidValue, Problem, shown
+from crds.invalid import InvalidValue, ValueProblem, shown
 from crds.zones import Zone
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "DaySet",
     "HourSet",
     "InvalidValue",
-    "Problem",
+    "ValueProblem",
     "Zone",
     "format_duration",
     "parse_duration",
@@ -66,7 +66,7 @@ class _Circle:
             try:
                 read.append(cls.parse_item(item))
             except InvalidValue as error:
-                problems.append(Problem(index, item, error.message))
+                problems.append(ValueProblem(index, item, error.message))
         if problems:
             raise InvalidValue.of_items(problems)
         return cls.union(read)

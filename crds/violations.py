@@ -23,7 +23,7 @@ MAPS: Final = frozenset({"labels", "annotations"})
 JSONScalar = str | int | float | bool | None
 
 
-class Reason(StrEnum):
+class ViolationReason(StrEnum):
     """The cause types of Kubernetes' `Status`."""
 
     REQUIRED = "FieldValueRequired"
@@ -46,7 +46,7 @@ class Violation:
     field: str
     value: JSONScalar
     message: str
-    reason: Reason = Reason.INVALID
+    reason: ViolationReason = ViolationReason.INVALID
     inputs: tuple[str, ...] = ()
     given: Any = dataclass_field(default=None, compare=False, repr=False)
 
@@ -56,7 +56,7 @@ class Violation:
         field: str,
         given: Any,
         message: str,
-        reason: Reason = Reason.INVALID,
+        reason: ViolationReason = ViolationReason.INVALID,
         inputs: tuple[str, ...] = (),
     ) -> "Violation":
         """A violation by this very value."""
@@ -68,7 +68,7 @@ class Violation:
         return {"field": self.field, "value": self.given if exact else self.value, "message": self.message}
 
     def __str__(self) -> str:
-        if self.reason is Reason.REQUIRED:
+        if self.reason is ViolationReason.REQUIRED:
             return f"{self.field}: {self.message}"
         # Text is escaped already, see `printable`.
         value = f'"{self.value}"' if isinstance(self.value, str) else json.dumps(self.value)
@@ -131,12 +131,12 @@ def translated(error: ValidationError, root: str, model: type[BaseModel]) -> lis
 def _violation(detail: ErrorDetails, root: str, model: type[BaseModel]) -> Violation:
     field, kind = path_of(root, detail["loc"]), detail["type"]
     if kind == "missing":
-        return Violation(field, None, "is required", Reason.REQUIRED)
+        return Violation(field, None, "is required", ViolationReason.REQUIRED)
     if kind == "extra_forbidden":
         allowed = ", ".join(sorted(field_names(_model_at(model, detail["loc"][:-1]))))
-        return Violation.of(field, detail["input"], f"unknown field; known here: {allowed}", Reason.FORBIDDEN)
+        return Violation.of(field, detail["input"], f"unknown field; known here: {allowed}", ViolationReason.FORBIDDEN)
     given = detail["loc"][-2] if detail["loc"][-1:] == ("[key]",) else detail["input"]
-    return Violation.of(field, given, _message(detail), _REASONS.get(kind, Reason.INVALID))
+    return Violation.of(field, given, _message(detail), _REASONS.get(kind, ViolationReason.INVALID))
 
 
 def _message(detail: ErrorDetails) -> str:
@@ -167,11 +167,12 @@ _MESSAGES: Final = {
 
 _REASONS: Final = {
     **dict.fromkeys(
-        ("string_type", "int_type", "bool_type", "list_type", "tuple_type", "dict_type", "model_type"), Reason.TYPE
+        ("string_type", "int_type", "bool_type", "list_type", "tuple_type", "dict_type", "model_type"),
+        ViolationReason.TYPE,
     ),
-    "enum": Reason.NOT_SUPPORTED,
-    "string_too_long": Reason.TOO_LONG,
-    "too_long": Reason.TOO_LONG,
+    "enum": ViolationReason.NOT_SUPPORTED,
+    "string_too_long": ViolationReason.TOO_LONG,
+    "too_long": ViolationReason.TOO_LONG,
 }
 
 

@@ -15,7 +15,7 @@ from webhooks.body import DROP_LIMIT, Body, TooLargeError
 from webhooks.complexity import VALUES_MAX, too_complex
 from webhooks.review import BODY_LIMIT, MalformedReviewError, Review, parse, refuse, uid_at_start
 from webhooks.throttle import LIGHT_BYTES, BusyError, Throttle, is_light
-from webhooks.verdict import Answer, Gate, Outcome
+from webhooks.verdict import AdmissionOutcome, Answer, Gate
 
 log = structlog.get_logger(__name__)
 
@@ -40,10 +40,10 @@ def create_app(gate: Gate, recorder: Recorder) -> FastAPI:
     app = FastAPI(title="5-Spot admission", openapi_url=None, docs_url=None, redoc_url=None)
     throttle = Throttle()
     app.router.routes += [
-        Route(names.VALIDATE_PATH, Endpoint("validate", gate.validate, recorder, throttle), methods=["POST"]),
-        Route(names.MUTATE_PATH, Endpoint("default", gate.default, recorder, throttle), methods=["POST"]),
+        Route(names.VALIDATE_PATH, WebhookEndpoint("validate", gate.validate, recorder, throttle), methods=["POST"]),
+        Route(names.MUTATE_PATH, WebhookEndpoint("default", gate.default, recorder, throttle), methods=["POST"]),
         *(
-            Route(path, Endpoint("validate", gate.validate_calendar, recorder, throttle, kind), methods=["POST"])
+            Route(path, WebhookEndpoint("validate", gate.validate_calendar, recorder, throttle, kind), methods=["POST"])
             for path, kind in CALENDARS
         ),
     ]
@@ -51,7 +51,7 @@ def create_app(gate: Gate, recorder: Recorder) -> FastAPI:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class WebhookEndpoint:
     """One webhook, spoken to in bare ASGI: there are no dependencies to solve and no models to serialise."""
 
     webhook: str
@@ -92,7 +92,7 @@ class Endpoint:
             log.exception("admission: a rule failed", namespace=review.namespace, name=review.name, uid=review.uid)
             message = "5-Spot could not judge this object because of an error of its own; its log has the details"
             refusal = refuse(review.uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
-            return Answer(refusal, Outcome.FAILED)
+            return Answer(refusal, AdmissionOutcome.FAILED)
 
     async def _received(self, receive: Receive) -> bytes:
         body = Body()
@@ -112,7 +112,11 @@ async def _send(send: Send, status: int, body: bytes) -> None:
 
 
 def _refusal(error: MalformedReviewError) -> Answer:
-    outcome = Outcome.TOO_LARGE if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE else Outcome.MALFORMED
+    outcome = (
+        AdmissionOutcome.TOO_LARGE
+        if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        else AdmissionOutcome.MALFORMED
+    )
     return Answer(refuse(error.uid, error.status, "BadRequest", error.message), outcome)
 
 
@@ -127,7 +131,7 @@ _TOO_LARGE: Final = Answer(
         "RequestEntityTooLarge",
         f"the review must be smaller than {BODY_LIMIT} bytes",
     ),
-    Outcome.TOO_LARGE,
+    AdmissionOutcome.TOO_LARGE,
 )
 _BUSY: Final = Answer(
     refuse(
@@ -136,5 +140,5 @@ _BUSY: Final = Answer(
         "TooManyRequests",
         "5-Spot is busy with other large reviews; try again",
     ),
-    Outcome.BUSY,
+    AdmissionOutcome.BUSY,
 )

@@ -16,7 +16,7 @@ from crds.changes import merely_being_deleted
 from crds.defaults import cleared
 from crds.providers import DEFAULT_POLICY, ProviderPolicy
 from crds.rules import Verdict, check
-from crds.violations import JSONScalar, Reason, Violation, printable
+from crds.violations import JSONScalar, Violation, ViolationReason, printable
 from webhooks import calendars
 from webhooks.calendars import CalendarLookup, CalendarUsers
 from webhooks.defaults import patch_for
@@ -28,7 +28,7 @@ ClusterLookup = Callable[[str, str], bool | None]
 """Whether a Cluster exists, by namespace and name, from memory; None if nobody knows."""
 
 
-class Outcome(StrEnum):
+class AdmissionOutcome(StrEnum):
     """How a request ended, for the metrics."""
 
     ALLOWED = "allowed"
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     """The body to send and what it amounts to."""
 
     body: bytes
-    outcome: Outcome
+    outcome: AdmissionOutcome
     fields: tuple[str, ...] = ()
 
 
@@ -67,25 +67,27 @@ class Gate:
     def validate(self, review: Review) -> Answer:
         """Lists everything that is wrong with the object, or lets it in with what is suspicious about it."""
         if _not_ours_to_judge(review):
-            return Answer(allow(review.uid), Outcome.NOT_JUDGED)
+            return Answer(allow(review.uid), AdmissionOutcome.NOT_JUDGED)
         verdict = self._judged(review, review.object)
         if verdict.violations:
             return _rejection(review, verdict.violations)
         warnings = (*verdict.warnings, *self._missing_cluster(review), *self._missing_calendars(review, verdict))
-        return Answer(allow(review.uid, warnings), Outcome.WARNED if warnings else Outcome.ALLOWED)
+        return Answer(allow(review.uid, warnings), AdmissionOutcome.WARNED if warnings else AdmissionOutcome.ALLOWED)
 
     def validate_calendar(self, review: Review) -> Answer:
         """Lists everything that is wrong with a calendar, and warns if one goes that schedules name."""
         if review.operation == "DELETE" and not review.subresource:
             warnings = tuple(calendars.in_use(review, self.calendar_users))
-            return Answer(allow(review.uid, warnings), Outcome.WARNED if warnings else Outcome.ALLOWED)
+            return Answer(
+                allow(review.uid, warnings), AdmissionOutcome.WARNED if warnings else AdmissionOutcome.ALLOWED
+            )
         if _not_ours_to_judge(review):
-            return Answer(allow(review.uid), Outcome.NOT_JUDGED)
+            return Answer(allow(review.uid), AdmissionOutcome.NOT_JUDGED)
         old = review.old if review.operation == "UPDATE" else None
         verdict = check_calendar(review.object, kind=CalendarKind(review.kind), old=old)
         if verdict.violations:
             return _rejection(review, verdict.violations)
-        return Answer(allow(review.uid), Outcome.ALLOWED)
+        return Answer(allow(review.uid), AdmissionOutcome.ALLOWED)
 
     def default(self, review: Review) -> Answer:
         """Adds what is absent, and refuses what is wrong already.
@@ -94,12 +96,12 @@ class Gate:
         left for later: another webhook may still add it.
         """
         if _not_ours_to_judge(review):
-            return Answer(allow(review.uid), Outcome.NOT_JUDGED)
+            return Answer(allow(review.uid), AdmissionOutcome.NOT_JUDGED)
         violations = self._judged(review, cleared(review.object, review.old)).violations
-        if any(violation.reason is not Reason.REQUIRED for violation in violations):
+        if any(violation.reason is not ViolationReason.REQUIRED for violation in violations):
             return _rejection(review, violations)
         patch = patch_for(review)
-        return Answer(allow(review.uid, patch=patch), Outcome.DEFAULTED if patch else Outcome.ALLOWED)
+        return Answer(allow(review.uid, patch=patch), AdmissionOutcome.DEFAULTED if patch else AdmissionOutcome.ALLOWED)
 
     def _judged(self, review: Review, given: dict[str, Any] | None) -> Verdict:
         return check(given, policy=self.policy, old=review.old if review.operation == "UPDATE" else None)
@@ -126,12 +128,12 @@ def _not_ours_to_judge(review: Review) -> bool:
 
 def _rejection(review: Review, violations: tuple[Violation, ...]) -> Answer:
     causes = [_cause(violation) for violation in violations]
-    return Answer(reject(review, causes), Outcome.INVALID, tuple(cause.field for cause in causes))
+    return Answer(reject(review, causes), AdmissionOutcome.INVALID, tuple(cause.field for cause in causes))
 
 
 def _cause(violation: Violation) -> Cause:
     message = violation.message
-    if violation.reason is not Reason.REQUIRED:
+    if violation.reason is not ViolationReason.REQUIRED:
         message = f"Invalid value: {_written(violation.value)}: {message}"
     return Cause(reason=violation.reason.value, field=violation.field, message=message)
 

@@ -44,7 +44,7 @@ BINDINGS: Final = Resource(
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class NodeParts:
     """What has to be there before a cluster with a node can start."""
 
     assets: Assets
@@ -52,11 +52,11 @@ class Parts:
     images: Images
 
 
-def ensure(progress: Progress) -> Parts:
+def ensure(progress: Progress) -> NodeParts:
     """Builds and installs what is missing. Raises LocalError with a sentence if that cannot be."""
     packages.require_machine()
     packages.ensure(progress)
-    return Parts(binaries.ensure(progress), programs.ensure(progress), image.ensure(progress))
+    return NodeParts(binaries.ensure(progress), programs.ensure(progress), image.ensure(progress))
 
 
 class NodeCluster:
@@ -72,7 +72,7 @@ class NodeCluster:
     kubelet: Server
     dns: Server
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: NodeParts) -> None:
         self.parts = parts
         self._stack = ExitStack()
 

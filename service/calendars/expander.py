@@ -11,8 +11,8 @@ from collections import OrderedDict
 from datetime import date
 from typing import Final
 
-from crds.calendars import CalendarDates, CalendarProblem, Unreadable
-from crds.expansion import Computed, Horizon, Request, expanded, request_for
+from crds.calendars import CalendarDates, CalendarProblem, UnreadableCalendar
+from crds.expansion import Computed, ExpansionRequest, Horizon, expanded, request_for
 from crds.schedulecalendar import CalendarSpec
 from service.calendars.worker import CPU_SECONDS
 
@@ -32,11 +32,11 @@ class Expander:
         self._python = python
         self._wall_seconds = wall_seconds
         self._turn = asyncio.Lock()
-        self._known: OrderedDict[Request, Computed | str] = OrderedDict()
+        self._known: OrderedDict[ExpansionRequest, Computed | str] = OrderedDict()
 
     async def dates(
         self, who: str, spec: CalendarSpec, today: date, config_map: str | None = None
-    ) -> CalendarDates | Unreadable:
+    ) -> CalendarDates | UnreadableCalendar:
         """The dates of a calendar, or what is wrong with it.
 
         `who` is its kind and name for messages; `config_map` the text under the key that `spec.ics` names, None if it
@@ -51,7 +51,7 @@ class Expander:
         computed = await self._computed(request)
         return _broken(who, f"spec.ics {computed}") if isinstance(computed, str) else expanded(spec, computed, horizon)
 
-    async def _computed(self, request: Request) -> Computed | str:
+    async def _computed(self, request: ExpansionRequest) -> Computed | str:
         async with self._turn:
             if request not in self._known:
                 self._known[request] = await self._ask(request)
@@ -60,7 +60,7 @@ class Expander:
                 self._known.popitem(last=False)
             return self._known[request]
 
-    async def _ask(self, request: Request) -> Computed | str:
+    async def _ask(self, request: ExpansionRequest) -> Computed | str:
         worker = await asyncio.create_subprocess_exec(
             self._python,
             *WORKER,
@@ -91,5 +91,5 @@ def _understood(code: int | None, output: bytes) -> Computed | str:
     return str(answer["error"]) if "error" in answer else Computed.of(answer)
 
 
-def _broken(who: str, message: str) -> Unreadable:
-    return Unreadable(CalendarProblem.INVALID, f"{who}: {message}")
+def _broken(who: str, message: str) -> UnreadableCalendar:
+    return UnreadableCalendar(CalendarProblem.INVALID, f"{who}: {message}")

@@ -12,7 +12,7 @@ from crds.calendars import (
     CalendarProblem,
     CalendarReference,
     CalendarShelf,
-    Unreadable,
+    UnreadableCalendar,
 )
 from crds.envelope import DEFAULT_NAMESPACE, namespace_of
 from crds.schedulecalendar import CalendarSpec
@@ -62,9 +62,9 @@ def _name(document: Raw) -> str | None:
 
 async def _dates(
     reference: CalendarReference, spec: CalendarSpec | None, today: date, expander: Expander, text: str | None
-) -> CalendarDates | Unreadable:
+) -> CalendarDates | UnreadableCalendar:
     if spec is None:
-        return Unreadable(CalendarProblem.INVALID, f"{reference} is invalid; 5spot validate says why")
+        return UnreadableCalendar(CalendarProblem.INVALID, f"{reference} is invalid; 5spot validate says why")
     return await expander.dates(str(reference), spec, today, text)
 
 

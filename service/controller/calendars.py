@@ -21,7 +21,7 @@ from crds.calendars import (
     CalendarReference,
     Calendars,
     CalendarShelf,
-    Unreadable,
+    UnreadableCalendar,
 )
 from crds.expansion import outlook
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
@@ -134,12 +134,12 @@ class CalendarController:
         refused = {each: why for each in named if (why := self._refused(each)) is not None}
         return {**refused, **self.shelf.seen_from(namespace, named)}
 
-    def _refused(self, reference: CalendarReference) -> Unreadable | None:
+    def _refused(self, reference: CalendarReference) -> UnreadableCalendar | None:
         """Why calendars of a kind cannot be listed, such as for a missing permission; None if they can."""
         informer = self._informers.get(reference.kind)
         if informer is None or informer.is_synced or not isinstance(informer.error, Rejected):
             return None
-        return Unreadable(CalendarProblem.INVALID, f"{reference} cannot be read: {informer.error.message}")
+        return UnreadableCalendar(CalendarProblem.INVALID, f"{reference} cannot be read: {informer.error.message}")
 
     def pending(self, namespace: str, references: Iterable[CalendarReference]) -> bool:
         """Whether a calendar exists, or may exist, whose dates are not worked out yet, as after a start."""
@@ -179,19 +179,21 @@ class CalendarController:
             self._dates_changed(namespace, reference)
         await self._report(key, raw, dates)
 
-    async def _dates(self, namespace: str, reference: CalendarReference, raw: Raw) -> CalendarDates | Unreadable:
+    async def _dates(
+        self, namespace: str, reference: CalendarReference, raw: Raw
+    ) -> CalendarDates | UnreadableCalendar:
         verdict = check_calendar(raw, kind=reference.kind, unknown="ignore")
         if verdict.spec is None or verdict.violations:
             wrong = "; ".join(f"{one.field}: {one.message}" for one in verdict.violations)
-            return Unreadable(CalendarProblem.INVALID, f"{reference} is invalid: {wrong}")
+            return UnreadableCalendar(CalendarProblem.INVALID, f"{reference} is invalid: {wrong}")
         spec = verdict.spec
         if spec.ics and spec.ics.config_map_key_ref and not self._settings.calendar_config_maps:
-            return Unreadable(CalendarProblem.INVALID, f"{reference}: {CONFIG_MAPS_OFF}")
+            return UnreadableCalendar(CalendarProblem.INVALID, f"{reference}: {CONFIG_MAPS_OFF}")
         text = await self._text((namespace, reference), spec)
         today = self._clock.now().astimezone(UTC).date()
         return await self._expander.dates(str(reference), spec, today, text)
 
-    async def _report(self, key: Key, raw: Raw, dates: CalendarDates | Unreadable) -> None:
+    async def _report(self, key: Key, raw: Raw, dates: CalendarDates | UnreadableCalendar) -> None:
         """Stores the status, where this replica holds the shard, and is due again when it will say something else."""
         namespace, reference = _place(key)
         before = CalendarStatus.read(raw.get("status"))
@@ -204,7 +206,7 @@ class CalendarController:
             return
         with self._around.acting_for(own):
             await self._store(reference, raw, after)
-        if isinstance(dates, Unreadable) and _was_ready(before):
+        if isinstance(dates, UnreadableCalendar) and _was_ready(before):
             event = Event(Reason.CALENDAR_INVALID, dates.message)
             self._around.events.record_about(
                 RESOURCES[reference.kind].envelope() | {"metadata": raw["metadata"]}, event

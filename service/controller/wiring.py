@@ -31,7 +31,7 @@ from service.kube.discovery import Discovery
 from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Call
 from service.observe.informers import WatchListener
-from service.observe.observer import Observer, Options
+from service.observe.observer import Observer, ObserverOptions
 from service.observe.prewarm import Prewarmer
 from service.observe.scopes import Scopes
 from service.observe.watches import Watches
@@ -76,7 +76,7 @@ class Controller:
         self.workloads = WorkloadClusters(client)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
         self.calendars = self._make_calendars()
-        options = Options(
+        options = ObserverOptions(
             identities=settings.host_identities,
             calendars=self.calendars,
             agent_changed=self.queue.add,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from crds.calendars import CalendarReference, Calendars, Undecidable
 from crds.envelope import namespace_of
+from crds.partial import read_partial
 from crds.providers import ProviderPolicy
-from crds.remains import remains_of
 from crds.rules import check
 from crds.schedule import EVER, Schedule
 from crds.scheduledmachine import DEFAULT_PRIORITY, ScheduledMachineSpec
@@ -133,7 +133,7 @@ def read_intent(raw: dict[str, Any], policy: ProviderPolicy, calendars: Calendar
 
 
 def _legible(raw: dict[str, Any], problems: tuple[str, ...], calendars: CalendarSource) -> Intent:
-    left = remains_of(raw)
+    left = read_partial(raw)
     read = _resolve(left.schedule, namespace_of(raw), calendars)
     return Intent(
         spec=None,

@@ -39,7 +39,7 @@ def _ignore(_key: Key) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ObserverOptions:
     """What identifies a host, and what wakes a ScheduledMachine when its workload cluster changes."""
 
     identities: HostIdentities = DEFAULT_IDENTITIES
@@ -58,7 +58,7 @@ class Observer:
         workloads: WorkloadClusters,
         policy: ProviderPolicy,
         clock: Clock,
-        options: Options = Options(),  # noqa: B008 - frozen
+        options: ObserverOptions = ObserverOptions(),  # noqa: B008 - frozen
     ) -> None:
         self._client = client
         self._watches = watches

@@ -7,7 +7,7 @@ from typing import Self
 import pytest
 
 from certs.bundle import Bundle, Policy, first_bundle
-from certs.issue import KeyPair, new_leaf
+from certs.issue import CertificatePair, new_leaf
 from certs.tls import CertificateFiles, ServingContext, UnusableCertificateError
 
 NOW = datetime.now(UTC)
@@ -19,7 +19,7 @@ def bundle() -> Bundle:
     return first_bundle(NAMES, NOW, Policy())
 
 
-def another_leaf(bundle: Bundle) -> KeyPair:
+def another_leaf(bundle: Bundle) -> CertificatePair:
     return new_leaf(bundle.authority, NAMES, NOW, timedelta(days=1))
 
 
@@ -56,7 +56,7 @@ class Echo:
             await writer.wait_closed()
 
 
-def der(pair: KeyPair) -> bytes:
+def der(pair: CertificatePair) -> bytes:
     return ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
 
 
@@ -80,7 +80,7 @@ async def test_a_key_that_does_not_fit_leaves_what_is_served_untouched(bundle: B
     serving.load(bundle.leaf)
     async with Echo(serving, bundle) as echo:
         with pytest.raises(UnusableCertificateError, match="KEY_VALUES_MISMATCH"):
-            serving.load(KeyPair(another_leaf(bundle).certificate, another_leaf(bundle).key))
+            serving.load(CertificatePair(another_leaf(bundle).certificate, another_leaf(bundle).key))
         assert await echo.met() == der(bundle.leaf)
 
 
@@ -89,7 +89,7 @@ async def test_a_key_that_does_not_fit_leaves_what_is_served_untouched(bundle: B
 )
 def test_nonsense_is_refused(bundle: Bundle, certificate: bytes):
     with pytest.raises(UnusableCertificateError):
-        ServingContext().load(KeyPair(certificate, bundle.leaf.key))
+        ServingContext().load(CertificatePair(certificate, bundle.leaf.key))
 
 
 def test_loading_the_same_pair_again_does_nothing(bundle: Bundle):

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crds.dates import Anniversary, Dates, Days, Either, Yearly
-from crds.exceptions import Exceptions, Rule, State
+from crds.exceptions import ExceptionRule, Exceptions, State
 from crds.schedule import FOREVER, Schedule
 from tests.crds import minute_walk
 from tests.crds.brute_force import WEEK, utc
@@ -28,7 +28,9 @@ def dates(*texts: str) -> Dates:
 
 
 def excepted(schedule: Schedule, *rules: tuple) -> Schedule:
-    made = (Rule(Either(dates(*days)) if isinstance(days, list) else days, State(state)) for days, state in rules)
+    made = (
+        ExceptionRule(Either(dates(*days)) if isinstance(days, list) else days, State(state)) for days, state in rules
+    )
     return schedule.excepted(Exceptions(tuple(made)))
 
 
@@ -239,7 +241,9 @@ def test_no_exceptions_are_none():
 
 def test_what_a_calendar_knows_only_for_a_time_is_told():
     schedule = week("mon", "9", "Europe/Berlin")
-    known = Exceptions((Rule(Either(dates("2026-12-24")), State.CLOSED),), known_through=dates("2036-12-31").last)
+    known = Exceptions(
+        (ExceptionRule(Either(dates("2026-12-24")), State.CLOSED),), known_through=dates("2036-12-31").last
+    )
     assert schedule.excepted(known).known_until == utc("2036-12-31T23:00")
     assert schedule.known_until is None
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from crds.calendars import (
     CalendarDates,
+    CalendarEvent,
     CalendarKind,
     CalendarProblem,
     CalendarReference,
-    Event,
     NamedDays,
     Undecidable,
-    Unreadable,
+    UnreadableCalendar,
 )
 from crds.dates import Anniversary, date_of, day_of
 from crds.exceptions import State
@@ -39,8 +39,8 @@ def closed_on(name: str, kind: str | None = None) -> dict:
     return {"calendarRef": {"name": name, **({"kind": kind} if kind else {})}, "state": "Closed"}
 
 
-def event(begins: str, ends: str, name: str = "") -> Event:
-    return Event(int(utc(begins).timestamp()), int(utc(ends).timestamp()), name)
+def event(begins: str, ends: str, name: str = "") -> CalendarEvent:
+    return CalendarEvent(int(utc(begins).timestamp()), int(utc(ends).timestamp()), name)
 
 
 def resolved(asked: ScheduleSpec, calendars: dict) -> Schedule:
@@ -77,7 +77,7 @@ def test_a_missing_calendar_makes_a_schedule_undecidable():
 
 
 def test_all_calendars_that_are_to_blame_are_named():
-    broken = Unreadable(CalendarProblem.INVALID, "ScheduleCalendar uk: has no dates")
+    broken = UnreadableCalendar(CalendarProblem.INVALID, "ScheduleCalendar uk: has no dates")
     found = spec(closed_on("uk"), closed_on("bank", "ClusterScheduleCalendar")).resolved({UK: broken})
     assert isinstance(found, Undecidable)
     assert found.problem is CalendarProblem.NOT_FOUND
@@ -114,7 +114,7 @@ def test_the_dates_of_an_event_are_those_that_the_clock_shows_during_it(zone, be
     start = utc(around) + timedelta(minutes=begins)
     moments = [start + timedelta(minutes=each) for each in range(max(length, 1))]
     shown_dates = {moment.astimezone(brute_force.zone(zone)).date() for moment in moments}
-    first, last, _ = Event(int(start.timestamp()), int(start.timestamp()) + 60 * length).days(Zone.parse(zone))
+    first, last, _ = CalendarEvent(int(start.timestamp()), int(start.timestamp()) + 60 * length).days(Zone.parse(zone))
     every = {date_of(each) for each in range(first, last + 1)}
     assert shown_dates <= every
     assert every - shown_dates <= {date(2011, 12, 30)}

@@ -1,6 +1,6 @@
 import pytest
 
-from crds.violations import Reason, Violation, path_of, printable, shown
+from crds.violations import Violation, ViolationReason, path_of, printable, shown
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_long_text_is_cut():
 
 def test_a_violation_reads_as_one_line():
     assert str(Violation("a.b", "x\\n", "must be y")) == 'a.b: "x\\n": must be y'
-    assert str(Violation("a.b", None, "is required", Reason.REQUIRED)) == "a.b: is required"
+    assert str(Violation("a.b", None, "is required", ViolationReason.REQUIRED)) == "a.b: is required"

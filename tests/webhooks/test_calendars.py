@@ -14,7 +14,7 @@ from tests.webhooks.test_routes import Tally, well_formed
 from webhooks.configuration import Registration, ServiceRef, manifests
 from webhooks.review import parse
 from webhooks.routes import create_app
-from webhooks.verdict import Gate, Outcome
+from webhooks.verdict import AdmissionOutcome, Gate
 
 UK = {"calendarRef": {"name": "uk"}, "state": "Closed"}
 BANK = {"calendarRef": {"kind": "ClusterScheduleCalendar", "name": "bank"}, "state": "Closed"}
@@ -57,7 +57,7 @@ def test_an_update_answers_only_for_what_it_changes():
 
 def test_a_write_of_the_status_is_not_judged():
     answer, _ = judge(calendar() | {"spec": {}}, old=calendar(), subResource="status")
-    assert answer.outcome is Outcome.NOT_JUDGED
+    assert answer.outcome is AdmissionOutcome.NOT_JUDGED
 
 
 def test_the_deletion_of_a_calendar_in_use_warns_and_goes_on():
@@ -69,7 +69,7 @@ def test_the_deletion_of_a_calendar_in_use_warns_and_goes_on():
         return users
 
     answer, response = judge(None, old=calendar(), operation="DELETE", gate=Gate(calendar_users=lookup))
-    assert answer.outcome is Outcome.WARNED
+    assert answer.outcome is AdmissionOutcome.WARNED
     assert response["allowed"]
     (warning,) = response["warnings"]
     assert "ScheduleCalendar holidays is used by default/desk-0, default/desk-1, default/desk-2 and 2 more" in warning
@@ -80,7 +80,7 @@ def test_the_deletion_of_a_calendar_in_use_warns_and_goes_on():
 def test_the_deletion_of_a_calendar_that_is_not_known_to_be_in_use_needs_no_word(users):
     gate = Gate(calendar_users=lambda _namespace, _reference: users)
     answer, response = judge(None, old=calendar(), operation="DELETE", gate=gate)
-    assert answer.outcome is Outcome.ALLOWED
+    assert answer.outcome is AdmissionOutcome.ALLOWED
     assert "warnings" not in response
 
 

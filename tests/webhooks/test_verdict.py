@@ -5,7 +5,7 @@ from crds import defaults
 from crds.providers import ProviderPolicy
 from tests.webhooks.reviews import changed, machine, review
 from webhooks.review import parse
-from webhooks.verdict import Gate, Outcome
+from webhooks.verdict import AdmissionOutcome, Gate
 
 
 def judge(given, *, gate: Gate | None = None, **options):
@@ -19,14 +19,14 @@ def fields(response) -> list[str]:
 
 def test_a_good_object_is_let_in_without_a_word():
     answer, response = judge(machine())
-    assert answer.outcome is Outcome.ALLOWED
+    assert answer.outcome is AdmissionOutcome.ALLOWED
     assert response == {"uid": response["uid"], "allowed": True}
 
 
 def test_everything_that_is_wrong_is_listed_with_value_and_what_is_allowed():
     given = machine(priority="50", clusterName=None, nodeTaints=[{"key": "kubernetes.io/x", "effect": "Never"}])
     answer, response = judge(given)
-    assert answer.outcome is Outcome.INVALID
+    assert answer.outcome is AdmissionOutcome.INVALID
     assert set(fields(response)) == {
         "spec.priority",
         "spec.clusterName",
@@ -47,7 +47,7 @@ def defaulted(given, **options):
 def test_defaulting_comes_before_the_schema_and_so_refuses_all_that_is_wrong_in_our_words():
     given = machine(priority="50", clusterName=None, schedule={"hoursOfDay": [9], "timezone": "Mars/Phobos"})
     answer, response = defaulted(given)
-    assert answer.outcome is Outcome.INVALID
+    assert answer.outcome is AdmissionOutcome.INVALID
     assert response == judge(given)[1]
     assert "put it in quotes" in response["status"]["message"]
     assert set(fields(response)) == {
@@ -61,7 +61,7 @@ def test_defaulting_comes_before_the_schema_and_so_refuses_all_that_is_wrong_in_
 @pytest.mark.parametrize("missing", ["clusterName", "schedule", "bootstrapSpec"])
 def test_what_is_merely_missing_another_webhook_may_still_add(missing):
     answer, response = defaulted(machine(**{missing: None}))
-    assert answer.outcome is Outcome.DEFAULTED
+    assert answer.outcome is AdmissionOutcome.DEFAULTED
     assert response["allowed"] is True
     assert judge(machine(**{missing: None}))[1]["allowed"] is False
 
@@ -108,7 +108,7 @@ def test_text_that_could_forge_a_line_is_escaped_in_every_part_of_the_answer():
 
 def test_what_is_suspicious_is_let_in_with_a_warning():
     answer, response = judge(machine(schedule={"daysOfWeek": ["fri"], "hoursOfDay": ["22-6"]}))
-    assert answer.outcome is Outcome.WARNED
+    assert answer.outcome is AdmissionOutcome.WARNED
     assert response["allowed"] is True
     assert "spec.schedule" in response["warnings"][0]
 
@@ -161,19 +161,19 @@ def test_the_deletion_of_an_object_is_never_held_up():
     leaving = changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[])
     answer, response = judge(leaving, old=machine(priority=999))
     assert response["allowed"] is True
-    assert answer.outcome is Outcome.NOT_JUDGED
+    assert answer.outcome is AdmissionOutcome.NOT_JUDGED
 
 
 def test_but_an_edit_of_its_spec_is_judged():
     leaving = changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z")
     answer, response = judge(leaving, old=changed(machine(), deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert answer.outcome is Outcome.INVALID
+    assert answer.outcome is AdmissionOutcome.INVALID
     assert fields(response) == ["spec.priority"]
 
 
 def test_a_new_object_that_says_it_is_being_deleted_is_judged_all_the_same():
     answer, response = judge(changed(machine(priority=999), deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert answer.outcome is Outcome.INVALID
+    assert answer.outcome is AdmissionOutcome.INVALID
     assert fields(response) == ["spec.priority"]
 
 
@@ -181,7 +181,7 @@ def test_a_new_object_that_says_it_is_being_deleted_is_judged_all_the_same():
 def test_deletion_is_never_blocked(operation: str):
     answer, response = judge(None, old=machine(priority=999), operation=operation)
     assert response["allowed"] is True
-    assert answer.outcome is Outcome.NOT_JUDGED
+    assert answer.outcome is AdmissionOutcome.NOT_JUDGED
 
 
 def test_a_status_update_is_not_judged():
@@ -191,7 +191,7 @@ def test_a_status_update_is_not_judged():
 
 def test_a_review_without_an_object_is_rejected_not_crashed_on():
     answer, response = judge(None)
-    assert answer.outcome is Outcome.INVALID
+    assert answer.outcome is AdmissionOutcome.INVALID
     assert response["allowed"] is False
 
 
@@ -203,12 +203,12 @@ def test_dry_run_gets_the_same_verdict():
 def test_defaulting_answers_a_patch_and_then_none():
     gate = Gate()
     answer = gate.default(parse(orjson.dumps(review(machine()))))
-    assert answer.outcome is Outcome.DEFAULTED
+    assert answer.outcome is AdmissionOutcome.DEFAULTED
     assert orjson.loads(answer.body)["response"]["patchType"] == "JSONPatch"
 
 
 def test_defaulting_leaves_alone_what_is_being_deleted():
     leaving = changed(machine(), deletionTimestamp="2026-01-01T00:00:00Z")
     answer = Gate().default(parse(orjson.dumps(review(leaving, old=machine()))))
-    assert answer.outcome is Outcome.NOT_JUDGED
+    assert answer.outcome is AdmissionOutcome.NOT_JUDGED
     assert "patch" not in orjson.loads(answer.body)["response"]

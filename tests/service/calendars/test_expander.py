@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crds.calendars import CalendarDates, CalendarKind, CalendarProblem, CalendarReference, Unreadable
+from crds.calendars import CalendarDates, CalendarKind, CalendarProblem, CalendarReference, UnreadableCalendar
 from crds.dates import day_of
 from crds.expansion import Horizon, outlook
 from crds.rules import check
@@ -24,15 +24,15 @@ TODAY = date(2026, 11, 18)
 MIB = 1024 * 1024
 
 
-async def dates(spec: dict, **options: str | None) -> CalendarDates | Unreadable:
+async def dates(spec: dict, **options: str | None) -> CalendarDates | UnreadableCalendar:
     return await Expander().dates("ScheduleCalendar uk", CalendarSpec.parse(spec), TODAY, **options)
 
 
-async def read(text: str) -> CalendarDates | Unreadable:
+async def read(text: str) -> CalendarDates | UnreadableCalendar:
     return await dates({"ics": {"inline": text}})
 
 
-def upcoming(found: CalendarDates | Unreadable, count: int = 3) -> list[tuple[str, str]]:
+def upcoming(found: CalendarDates | UnreadableCalendar, count: int = 3) -> list[tuple[str, str]]:
     assert isinstance(found, CalendarDates), found
     return [(each.date, each.name) for each in found.in_zone(Zone.parse("UTC")).upcoming(day_of(TODAY), count)]
 
@@ -74,7 +74,7 @@ async def test_the_text_may_come_from_a_config_map():
     spec = {"ics": {"configMapKeyRef": {"name": "team", "key": "team.ics"}}}
     assert upcoming(await dates(spec, config_map=calendar(all_day("20261207")))) == [("2026-12-07", "")]
     missing = await dates(spec)
-    assert isinstance(missing, Unreadable)
+    assert isinstance(missing, UnreadableCalendar)
     assert "configMapKeyRef" in missing.message
 
 
@@ -126,7 +126,7 @@ async def test_a_hostile_calendar_costs_its_bound_and_says_what_is_wrong(name):
     assert spent < CPU_SECONDS + 4, "the interpreter and the libraries take a second or two to start"
     if before.ru_maxrss < 300 * 1024:  # the peak of all children so far: another test of this process may have had more
         assert after.ru_maxrss < 300 * 1024
-    assert isinstance(found, Unreadable), f"{name} was read"
+    assert isinstance(found, UnreadableCalendar), f"{name} was read"
     assert found.problem is CalendarProblem.INVALID
     assert any(word in found.message for word in says.split("|")), found.message
     assert "secret" not in found.message
@@ -136,7 +136,7 @@ async def test_a_hostile_calendar_costs_its_bound_and_says_what_is_wrong(name):
 async def test_a_calendar_that_names_too_many_dates_is_refused():
     daily = (all_day("20250101", "RRULE:FREQ=DAILY", uid=str(number)) for number in range(3))
     found = await read(calendar(*daily))
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableCalendar)
     assert f"more than {ENTRIES_MAX} dates" in found.message
 
 
@@ -144,7 +144,7 @@ async def test_a_worker_that_does_not_answer_is_ended():
     found = await Expander(wall_seconds=0.01).dates(
         "ScheduleCalendar uk", CalendarSpec.parse({"holidays": {"country": "GB"}}), TODAY
     )
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableCalendar)
 
 
 def test_the_operator_does_not_load_the_libraries():
@@ -200,7 +200,7 @@ class TestOutlook:
         assert changes_at == datetime(2026, 12, 26, tzinfo=UTC)
 
     def test_one_that_cannot_be_read_tells_why(self):
-        broken = Unreadable(CalendarProblem.INVALID, "ScheduleCalendar uk: spec.ics is nested too deeply")
+        broken = UnreadableCalendar(CalendarProblem.INVALID, "ScheduleCalendar uk: spec.ics is nested too deeply")
         status, changes_at = outlook(broken, self.NOW, 3, CalendarStatus())
         (ready,) = status.conditions
         assert (ready.status, ready.reason, ready.message) == ("False", "CalendarInvalid", broken.message)

@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Any
 
-from crds.calendars import CalendarDates, CalendarKind, CalendarReference, CalendarShelf, Unreadable
+from crds.calendars import CalendarDates, CalendarKind, CalendarReference, CalendarShelf, UnreadableCalendar
 from service.calendars.expander import Expander
 from service.calendars.manifests import shelf_of
 from tests.corpus import base, calendar
@@ -46,7 +46,7 @@ async def test_a_calendar_of_the_cluster_is_seen_from_everywhere():
 
 async def test_an_invalid_calendar_cannot_be_read():
     found = await shelf(calendar() | {"spec": {"dates": ["2026-02-30"]}})
-    assert isinstance(found.seen_from("default", [HOLIDAYS])[HOLIDAYS], Unreadable)
+    assert isinstance(found.seen_from("default", [HOLIDAYS])[HOLIDAYS], UnreadableCalendar)
 
 
 async def test_a_config_map_lies_beside_its_calendar():
@@ -58,7 +58,7 @@ async def test_a_config_map_lies_beside_its_calendar():
 async def test_a_config_map_of_another_namespace_does_not_count():
     found = await shelf(config_map("other"), from_config_map())
     missing = found.seen_from("default", [HOLIDAYS])[HOLIDAYS]
-    assert isinstance(missing, Unreadable)
+    assert isinstance(missing, UnreadableCalendar)
     assert "configMapKeyRef" in missing.message
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from crds.calendars import CalendarDates, CalendarProblem, CalendarReference, Calendars, NamedDays, Unreadable
+from crds.calendars import CalendarDates, CalendarProblem, CalendarReference, Calendars, NamedDays, UnreadableCalendar
 from crds.dates import day_of
 from crds.providers import DEFAULT_POLICY
 from crds.status import Phase
@@ -25,7 +25,7 @@ TODAY = day_of(MORNING.date())
 class Shelf:
     """One calendar, or none, which may still be on its way."""
 
-    def __init__(self, *found: CalendarDates | Unreadable, pending: bool = False) -> None:
+    def __init__(self, *found: CalendarDates | UnreadableCalendar, pending: bool = False) -> None:
         self.found, self.on_its_way = found, pending
 
     def seen_from(self, _namespace: str, references: Iterable[CalendarReference]) -> Calendars:
@@ -54,7 +54,9 @@ def test_without_its_calendar_a_schedule_creates_nothing() -> None:
 
 
 def test_without_its_calendar_a_schedule_removes_nothing_either_and_a_shutdown_is_abandoned() -> None:
-    broken = intent(Shelf(Unreadable(CalendarProblem.INVALID, "ScheduleCalendar holidays: spec.ics is no calendar")))
+    broken = intent(
+        Shelf(UnreadableCalendar(CalendarProblem.INVALID, "ScheduleCalendar holidays: spec.ics is no calendar"))
+    )
     plan = decide(broken, builders.draining_world(builders.pod()), EVENING)
     assert plan.reason is Reason.CALENDAR_INVALID
     assert not [action for action in plan.actions if isinstance(action, actions.Delete | actions.Evict)]

@@ -14,7 +14,7 @@ from crds.values import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
+class PartialSpec:
     """The parts of an invalid object that can be read each by itself; a timeout that cannot be has its default."""
 
     metadata: Metadata
@@ -26,12 +26,12 @@ class Remains:
     status: ScheduledMachineStatus
 
 
-def remains_of(raw: dict[str, Any]) -> Remains:
+def read_partial(raw: dict[str, Any]) -> PartialSpec:
     """Read what can be read; never raises."""
     given = raw.get("spec")
     spec: dict[str, Any] = given if isinstance(given, dict) else {}
     cluster = spec.get("clusterName")
-    return Remains(
+    return PartialSpec(
         metadata=Metadata.read(raw.get("metadata")),
         schedule=_schedule(spec.get("schedule")),
         cluster_name=cluster if isinstance(cluster, str) else "",
