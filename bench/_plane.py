@@ -16,6 +16,7 @@ import orjson
 import uvloop
 
 from bench import _proc
+from crds.calendarschema import calendar_definitions
 from crds.schema import custom_resource_definition
 from local import access, capi
 from local.binaries import ensure
@@ -50,7 +51,8 @@ def control_plane(audit: Audit = Audit.OFF) -> Iterator[Plane]:
     """An API server with all CRDs and no controller but Kubernetes' own: Cluster API and provider are stopped."""
     assets = ensure(Progress())
     served = [crd for crd in capi.load_definitions(assets.capi_crds) if crd["spec"]["names"]["kind"] in CAPI_KINDS]
-    options = Options(definitions=(*kinds.definitions(), *served, custom_resource_definition()), audit=audit)
+    definitions = (*kinds.definitions(), *served, custom_resource_definition(), *calendar_definitions())
+    options = Options(definitions=definitions, audit=audit)
     with Keeper() as keeper, LocalCluster("bench", assets, keeper, options) as cluster:
         yield Plane(cluster, keeper)
 

@@ -15,6 +15,7 @@ from bench import _herd as herd
 from bench._bars import Bars
 from bench._plane import Operated
 from bench.bench_reclaim import ALWAYS, Raw, is_ready, until
+from crds.calendarschema import calendar_definitions
 from crds.schema import custom_resource_definition
 from local.binaries import ensure
 from local.cluster import Options
@@ -135,7 +136,7 @@ def main() -> None:
     parser.add_argument("--machines", type=int, default=60, help="how many drain at once (default 60)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to look (default 60)")
     args = parser.parse_args()
-    options = Options(definitions=(custom_resource_definition(),))
+    options = Options(definitions=(custom_resource_definition(), *calendar_definitions()))
     with (
         Keeper() as keeper,
         ControlPlane(ensure(Progress()), keeper, options) as plane,

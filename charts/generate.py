@@ -1,6 +1,6 @@
-"""Writes what the chart takes from elsewhere: CRD, agent, table of values. `python -m charts.generate [--check]`.
+"""Writes what the chart takes from elsewhere: CRDs, agent, table of values. `python -m charts.generate [--check]`.
 
-The CRD and the agent's manifests have their source in crds/ and agent/, the README's table in the comments of
+The CRDs and the agent's manifests have their source in crds/ and agent/, the README's table in the comments of
 values.yaml, and the settings that values may name in service/settings.py.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from crds.generate import CRD_FILE
+from crds.generate import CALENDARS_FILE, CRD_FILE
 from service.settings import Settings
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def generated() -> Iterator[tuple[Path, str]]:
     """Each generated file with its content."""
     yield CHART / "files" / "crd.yaml", _source(CRD_FILE)
+    yield CHART / "files" / "calendars.yaml", _source(CALENDARS_FILE)
     for manifest in sorted((ROOT / MANIFESTS).glob("*.yaml")):
         yield CHART / "files" / "agent" / manifest.name, _source(MANIFESTS / manifest.name)
     yield CHART / "values.schema.json", _schema(_source(CHART / "values.schema.json"))

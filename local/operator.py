@@ -168,7 +168,7 @@ async def _register(client: Client, url: str) -> None:
     """Registers the webhooks with the API server; the operator writes their caBundle itself."""
     with suppress(AlreadyExists):  # from an attempt on a port that another process took
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": NAMESPACE}})
-    registration = Registration(at=url, service_account=access.OPERATOR)
+    registration = Registration(at=url, service_account=access.OPERATOR, calendars=True)
     for resource, body in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), manifests(registration), strict=True):
         name = body["metadata"]["name"]
         await client.patch(resource, name, body, kind=PatchKind.APPLY, field_manager=FIELD_MANAGER, force=True)

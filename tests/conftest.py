@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from crds.calendarschema import calendar_definitions
 from crds.schema import custom_resource_definition
 from local import clusters
 from local import helm as local_helm
@@ -95,7 +96,7 @@ def new_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Callabl
 @pytest.fixture(scope="session")
 def plane(assets: Assets, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """Everything, shared: management and workload cluster, Cluster API, simulated hosts. Freeze nothing of it."""
-    options = Options(definitions=(custom_resource_definition(),), audit=Audit.ACCOUNTS)
+    options = Options(definitions=(custom_resource_definition(), *calendar_definitions()), audit=Audit.ACCOUNTS)
     with kept(pytestconfig) as keeper, ControlPlane(assets, keeper, options) as control_plane:
         yield control_plane
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from crds import rules
+from crds.calendarschema import calendar_definitions
 from crds.schedule import Schedule
 from crds.schema import custom_resource_definition
 from local import examples
@@ -127,7 +128,7 @@ def show(speed: float, *, once: bool) -> int:
     with ExitStack() as stack:
         keeper = stack.enter_context(Keeper())
         with progress.step("starting two clusters, Cluster API and simulated hosts"):
-            options = Options(definitions=(custom_resource_definition(),))
+            options = Options(definitions=(custom_resource_definition(), *calendar_definitions()))
             plane = stack.enter_context(ControlPlane(assets, keeper, options))
         with progress.step("starting the operator"):
             operator = stack.enter_context(Operator.start(plane.management, keeper, ClockPace(START, speed), ANY_PORTS))

@@ -32,12 +32,10 @@ async def shelf_of(
     An invalid calendar is on the shelf too, as one that cannot be read: a schedule that names it is then undecidable.
     """
     known = [each for each in documents if type(each) is dict]
-    config_maps: ConfigMaps = {
-        (namespace_of(each), each["metadata"]["name"]): each for each in known if _is_config_map(each)
-    }
+    config_maps: ConfigMaps = {key: each for each in known if (key := config_map_of(each))}
     shelf = CalendarShelf()
     for each in known:
-        reference = _reference(each)
+        reference = reference_of(each)
         if reference is not None:
             home = operator_namespace if reference.kind is CalendarKind.CLUSTER else namespace_of(each)
             spec = check_calendar(each, kind=reference.kind, unknown="ignore").spec
@@ -46,18 +44,30 @@ async def shelf_of(
     return shelf
 
 
-def _reference(document: Raw) -> CalendarReference | None:
+def reference_of(document: Any) -> CalendarReference | None:
     """How schedules name this document, if it is a calendar."""
-    given, name = document.get("kind"), _name(document)
-    if document.get("apiVersion") != names.API_VERSION or type(given) is not str or given not in KINDS or not name:
+    name = _name(document)
+    if name is None or document.get("apiVersion") != names.API_VERSION:
         return None
-    return CalendarReference(KINDS[given], name)
+    kind = document.get("kind")
+    return CalendarReference(KINDS[kind], name) if type(kind) is str and kind in KINDS else None
 
 
-def _name(document: Raw) -> str | None:
-    metadata = document.get("metadata")
-    name = metadata.get("name") if type(metadata) is dict else None
-    return name if type(name) is str else None
+def config_map_of(document: Any) -> tuple[str, str] | None:
+    """The namespace and name of this document, if it is a ConfigMap."""
+    name = _name(document)
+    if name is None or document.get("apiVersion") != "v1" or document.get("kind") != "ConfigMap":
+        return None
+    return namespace_of(document), name
+
+
+def _name(document: Any) -> str | None:
+    """The name of an object whose namespace, if it has one, is text too."""
+    metadata = document.get("metadata") if type(document) is dict else None
+    if type(metadata) is not dict or type(metadata.get("namespace") or "") is not str:
+        return None
+    name = metadata.get("name")
+    return name if type(name) is str and name else None
 
 
 async def _dates(
@@ -66,10 +76,6 @@ async def _dates(
     if spec is None:
         return UnreadableCalendar(CalendarProblem.INVALID, f"{reference} is invalid; 5spot validate says why")
     return await expander.dates(str(reference), spec, today, text)
-
-
-def _is_config_map(document: Raw) -> bool:
-    return document.get("apiVersion") == "v1" and document.get("kind") == "ConfigMap" and _name(document) is not None
 
 
 def _text(spec: CalendarSpec | None, namespace: str, config_maps: ConfigMaps) -> str | None:

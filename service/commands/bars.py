@@ -1,7 +1,7 @@
 """Draws windows as one bar for each local day, days with a clock change included; for `5spot preview`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -20,6 +20,7 @@ LABEL: Final = 15
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _BLOCKS: Final = {"open": "█", "partly": "▄", "closed": "·", "skipped": " ", "more": "…", "becomes": "→"}
 _PLAIN: Final = {"open": "#", "partly": "+", "closed": ".", "skipped": " ", "more": "...", "becomes": "->"}
+_NO_NOTES: Final[Mapping[date, str]] = {}
 SIGNS: Final = "".join(_BLOCKS.values())
 """A terminal that cannot show all of these gets plain signs."""
 
@@ -61,7 +62,15 @@ def to_midnight(period: Period, zone: Zone) -> Period:
     return period._replace(end=datetime.fromtimestamp(midnight, UTC))
 
 
-def drawn(windows: Iterable[Window], zone: Zone, period: Period, *, plain: bool = False) -> Iterator[str]:
+def local_days(period: Period, zone: Zone) -> Iterator[date]:
+    """The dates of the period on the local clock, without those that the zone leaves out."""
+    pieces = _pieces(Window(period.start, period.end), zone)
+    yield from (date.fromordinal(day + _EPOCH) for day in dict.fromkeys(piece.day for piece in pieces))
+
+
+def drawn(
+    windows: Iterable[Window], zone: Zone, period: Period, notes: Mapping[date, str] = _NO_NOTES, *, plain: bool = False
+) -> Iterator[str]:
     """The lines of the table: a scale, then a bar for each local day of the period; `windows` come whole."""
     days: defaultdict[int, Day] = defaultdict(Day)
     for piece in _pieces(Window(period.start, period.end), zone):
@@ -74,7 +83,8 @@ def drawn(windows: Iterable[Window], zone: Zone, period: Period, *, plain: bool 
         days[pieces[-1].day].closes_after |= window.closes > period.end
     yield " " * LABEL + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
     for number, day in sorted(days.items()):
-        yield _line(number, day, _PLAIN if plain else _BLOCKS)
+        note = notes.get(date.fromordinal(number + _EPOCH))
+        yield _line(number, day, _PLAIN if plain else _BLOCKS) + (f"  [{note}]" if note else "")
 
 
 def _pieces(window: Window, zone: Zone) -> Iterator[Piece]:

@@ -18,6 +18,7 @@ from crds.providers import (
 FILES_HELP: Final = "A YAML or JSON file, a directory, or a pattern such as 'machines/*.yaml'; - is standard input."
 POLICY: Final = "Policy of the operator, if not the default (LIST: a,b,c)"
 CLUSTER: Final = "The cluster"
+OPERATOR_NAMESPACE: Final = "5spot-system"
 
 
 def of_cluster(*flags: str, text: str, metavar: str = "NAME") -> Any:

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
+from crds import names
 from crds.providers import ProviderPolicy
 from service.commands import options
 from service.commands.help import ReadableCommand, paragraphs
@@ -15,13 +16,14 @@ app = typer.Typer(add_completion=False)
 EPILOG: Final = """
 Exit codes:
   0   the windows of every ScheduledMachine are shown
-  1   a ScheduledMachine is rejected; its verdict is shown instead
+  1   a ScheduledMachine is rejected, or a calendar that it names cannot be read; why is shown instead
   2   wrong usage, a file that cannot be read, or no ScheduledMachine
   70  a bug in 5spot
 
 Examples:
   5spot preview machines/                       every manifest in a directory
   5spot preview desk-7.yaml --from 2026-03-28   from that day on
+  5spot preview desk-7.yaml holidays.yaml       with the calendar that it names
   5spot preview desk-7 -n team-a                desk-7 in a cluster
   5spot preview -n team-a                       a whole namespace"""
 
@@ -33,6 +35,9 @@ Examples:
 
         The table ends with the last day in the schedule's time zone. … marks a window that opens before the period or
         closes after it. JSON has exactly the period; `cut` names the ends of a window that lie outside it.
+
+        Calendars that a schedule names come from the same files, with the ConfigMaps beside them, or from the cluster,
+        with your rights. Dates on which an exception decides are marked, with their names.
     """),
     epilog=EPILOG,
 )
@@ -68,6 +73,12 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
+    operator_namespace: Annotated[
+        str,
+        options.of_cluster(
+            "--operator-namespace", text="Where the ConfigMaps of ClusterScheduleCalendars are.", metavar="NAME"
+        ),
+    ] = options.OPERATOR_NAMESPACE,
     bootstrap_groups: options.BootstrapGroups = options.BOOTSTRAP_GROUPS,
     infrastructure_groups: options.InfrastructureGroups = options.INFRASTRUCTURE_GROUPS,
     bootstrap_kinds: options.BootstrapKinds = options.BOOTSTRAP_KINDS,
@@ -75,7 +86,7 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     refused_kinds: options.RefusedKinds = options.REFUSED_KINDS,
 ) -> int:
     """Print the windows of all ScheduledMachines asked for."""
-    from service.commands import verdicts, windows  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import printing, verdicts, windows  # noqa: PLC0415 - help does not wait for pydantic
 
     span = windows.DayRange.starting(start, days)
     policy = ProviderPolicy(
@@ -87,9 +98,10 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     )
     paths, in_cluster = windows.sorted_out(what or [], files or [], namespace)
     if paths:
-        judged, readable = verdicts.judge_all(paths, policy, recursive=recursive)
-    else:
-        access = options.ClusterChoice(kubeconfig, context)
-        judged, readable = windows.judge_stored(in_cluster, namespace, access, policy), True
-    windows.print_windows(judged, span, output)
-    return verdicts.exit_code(judged, readable=readable)
+        reading = verdicts.judge_all(paths, policy, recursive=recursive, wanted=(names.KIND,))
+        found = windows.of_files(reading, span, operator_namespace)
+        return printing.print_windows(found, span, output, readable=reading.readable)
+    access = options.ClusterChoice(kubeconfig, context)
+    place = windows.Stored(in_cluster, namespace, operator_namespace)
+    found = windows.of_cluster(place, access, policy, span)
+    return printing.print_windows(found, span, output)

@@ -1,5 +1,6 @@
 """`5spot validate`: the admission webhook's verdict on manifests, offline."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
@@ -13,9 +14,9 @@ app = typer.Typer(add_completion=False)
 
 EPILOG: Final = """
 Exit codes:
-  0   every ScheduledMachine is allowed
-  1   at least one ScheduledMachine is rejected
-  2   wrong usage, a file that cannot be read, or no ScheduledMachine
+  0   every ScheduledMachine and every calendar is allowed
+  1   at least one of them is rejected
+  2   wrong usage, a file that cannot be read, or nothing to check
   70  a bug in 5spot
 
 Examples:
@@ -27,8 +28,11 @@ Examples:
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Checks ScheduledMachines without a cluster, with the same rules as the admission webhook. Objects of other kinds
-        are skipped.
+        Checks ScheduledMachines, ScheduleCalendars and ClusterScheduleCalendars without a cluster, with the same rules
+        as the admission webhook. Objects of other kinds are skipped.
+
+        Of a calendar in the iCalendar format the webhook reads only the size. Here a warning says if no schedule could
+        use it; give the file of its ConfigMap too.
     """),
     epilog=EPILOG,
 )
@@ -57,6 +61,11 @@ def validate(  # noqa: PLR0913 - one parameter for each option
         infrastructure_kinds=infrastructure_kinds,
         refused_kinds=refused_kinds,
     )
-    judged, readable = verdicts.judge_all(given, policy, recursive=recursive)
+    reading = verdicts.judge_all(given, policy, recursive=recursive)
+    judged = reading.judged
+    if any(each.calendar and each.calendar.ics for each in judged):
+        from service.commands import calendars  # noqa: PLC0415 - only an ICS needs a process of its own
+
+        judged = calendars.with_broken_ics(judged, reading.contents, datetime.now(UTC).date())
     verdicts.print_verdicts(judged, output)
-    return verdicts.exit_code(judged, readable=readable)
+    return verdicts.exit_code(judged, readable=reading.readable)

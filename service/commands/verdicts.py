@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crds import names
+from crds.calendarrules import KINDS as CALENDARS
+from crds.calendarrules import CalendarVerdict, check_calendar
+from crds.calendars import CalendarKind
 from crds.providers import ProviderPolicy
 from crds.rules import Verdict, check
+from crds.schedulecalendar import CalendarSpec
+from crds.scheduledmachine import ScheduledMachine
 from crds.violations import shown
 from service.commands.documents import Document, UnreadableFile, read
 from service.commands.filenames import expanded
@@ -17,28 +22,56 @@ ALLOWED: Final = 0
 REJECTED: Final = 1
 UNREADABLE: Final = 2
 
-LISTS: Final = ("List", f"{names.KIND}List")
+KINDS: Final = (names.KIND, *CALENDARS)
+LISTS: Final = ("List", *(f"{kind}List" for kind in KINDS))
+_BY_ANY_CASE: Final = {kind.lower(): kind for kind in KINDS}
 _SEPARATE: Final = "separate them with ---"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A manifest with its verdict."""
+    """A manifest with its verdict; the namespace of a ClusterScheduleCalendar is empty."""
 
     document: Document
+    kind: str
     name: str
     namespace: str
-    verdict: Verdict
+    verdict: Verdict | CalendarVerdict
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def machine(self) -> ScheduledMachine | None:
+        """The ScheduledMachine, if it is one and can be read."""
+        return self.verdict.model if isinstance(self.verdict, Verdict) else None
+
+    @property
+    def calendar(self) -> CalendarSpec | None:
+        """The calendar, if it is one and can be read."""
+        return self.verdict.spec if isinstance(self.verdict, CalendarVerdict) else None
+
+    def warned(self, warnings: Iterable[str]) -> "Judged":
+        """The same with further warnings."""
+        return replace(self, warnings=(*self.warnings, *warnings))
 
     def to_json(self) -> dict[str, Any]:
         """As `-o json` prints it."""
         return {
+            "kind": self.kind,
             "name": self.name,
             "namespace": self.namespace,
             "allowed": self.verdict.allowed,
             "violations": [violation.to_json() for violation in self.verdict.violations],
-            "warnings": list(self.verdict.warnings),
+            "warnings": list(self.warnings),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What files hold: the verdicts on our own kinds, all manifests, and whether every file could be read."""
+
+    judged: list[Judged]
+    contents: list[dict[str, Any]]
+    readable: bool
 
 
 def exit_code(judged: list[Judged], *, readable: bool) -> int:
@@ -48,21 +81,32 @@ def exit_code(judged: list[Judged], *, readable: bool) -> int:
     return ALLOWED if all(each.verdict.allowed for each in judged) else REJECTED
 
 
-def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool) -> tuple[list[Judged], bool]:
-    """The verdict on every document, and whether all could be read; standard error names those that could not."""
-    judged: list[Judged] = []
+def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool, wanted: Iterable[str] = KINDS) -> Reading:
+    """The verdict on every document of our own kinds.
+
+    Standard error names what cannot be read and what is skipped, and says if no object of a `wanted` kind is there.
+    """
+    documents: list[Document] = []
     unreadable: list[UnreadableFile] = []
     for each in _manifests(expanded(files, recursive=recursive)):
         if isinstance(each, UnreadableFile):
             sys.stderr.write(f"{each}\n")
             unreadable.append(each)
-        elif is_ours(each.content):
-            judged.append(judge(each, policy))
         else:
-            sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
-    if not unreadable and not judged:
+            documents.append(each)
+    judged = [judge(each, policy) for each in documents if is_ours(each.content)]
+    _name_skipped(documents, with_config_maps=all(each.kind == names.KIND for each in judged))
+    if not unreadable and not any(each.kind in wanted for each in judged):
         sys.stderr.write(f"there is no {names.KIND} in {', '.join(files)}\n")
-    return judged, not unreadable
+    return Reading(judged, [each.content for each in documents], not unreadable)
+
+
+def _name_skipped(documents: list[Document], *, with_config_maps: bool) -> None:
+    """Beside calendars, ConfigMaps are read too."""
+    for each in documents:
+        read_too = each.content.get("kind") == "ConfigMap" and not with_config_maps
+        if not is_ours(each.content) and not read_too:
+            sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
 
 
 def _manifests(files: Iterable[str | UnreadableFile]) -> Iterator[Document | UnreadableFile]:
@@ -104,9 +148,9 @@ def _not_a_manifest(content: Any) -> str | None:
 
 
 def is_ours(content: dict[str, Any]) -> bool:
-    """Whether this is a ScheduledMachine of any version, or is meant to be one."""
+    """Whether this is a ScheduledMachine or a calendar of any version, or is meant to be one."""
     kind, version = content.get("kind"), content.get("apiVersion")
-    named = isinstance(kind, str) and kind.lower() == names.KIND.lower()
+    named = isinstance(kind, str) and kind.lower() in _BY_ANY_CASE
     if not isinstance(version, str):
         return named
     return version.partition("/")[0] == names.GROUP and (named or not isinstance(kind, str))
@@ -114,11 +158,17 @@ def is_ours(content: dict[str, Any]) -> bool:
 
 def judge(document: Document, policy: ProviderPolicy) -> Judged:
     """The verdict on one manifest; without a namespace it counts as in `default`."""
+    kind = _BY_ANY_CASE.get(str(document.content.get("kind")).lower(), names.KIND)
     metadata = document.content.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
-    name = known.get("name") or known.get("generateName") or ""
-    namespace = known.get("namespace") or "default"
-    return Judged(document, str(shown(name)), str(shown(namespace)), check(document.content, policy=policy))
+    name = str(shown(known.get("name") or known.get("generateName") or ""))
+    namespace = str(shown(known.get("namespace") or "default"))
+    if kind == names.KIND:
+        verdict = check(document.content, policy=policy)
+        return Judged(document, kind, name, namespace, verdict, verdict.warnings)
+    judgement = check_calendar(document.content, kind=CALENDARS[kind])
+    in_none = CALENDARS[kind] is CalendarKind.CLUSTER
+    return Judged(document, kind, name, "" if in_none else namespace, judgement)
 
 
 def print_verdicts(judged: list[Judged], output: str) -> None:
@@ -145,11 +195,17 @@ def _escaped(line: str) -> str:
 
 def verdict_lines(judged: Judged) -> Iterator[str]:
     """A verdict for people."""
-    yield f"{judged.namespace}/{judged.name}: {'allowed' if judged.verdict.allowed else 'rejected'}"
+    yield f"{_title(judged)}: {'allowed' if judged.verdict.allowed else 'rejected'}"
     for violation in judged.verdict.violations:
         yield f"  {violation}"
-    for warning in judged.verdict.warnings:
+    for warning in judged.warnings:
         yield f"  warning: {warning}"
+
+
+def _title(judged: Judged) -> str:
+    """A ScheduledMachine is named as kubectl does; a calendar has its kind before it."""
+    place = f"{judged.namespace}/{judged.name}" if judged.namespace else judged.name
+    return place if judged.kind == names.KIND else f"{judged.kind} {place}"
 
 
 def _described(content: dict[str, Any]) -> str:

@@ -1,23 +1,24 @@
-"""Finds the ScheduledMachines that `5spot preview` is asked for, and prints their windows as a table or as JSON."""
+"""Finds the ScheduledMachines that `5spot preview` is asked for, and the calendars that they name."""
 
 import asyncio
-import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from crds import names
-from crds.base import rfc3339
 from crds.providers import ProviderPolicy
-from crds.schedule import Window
-from crds.scheduledmachine import ScheduledMachine
 from crds.values import Zone
-from service.commands.bars import SIGNS, Period, drawn, to_midnight
+from service.commands import calendars
+from service.commands.bars import Period
+from service.commands.calendars import CalendarSource
 from service.commands.documents import Document
 from service.commands.filenames import looks_like_a_file
 from service.commands.options import ClusterChoice
 from service.commands.table import UsageError
-from service.commands.verdicts import Judged, judge, print_json, verdict_lines
+from service.commands.verdicts import Judged, Reading, judge
+
+if TYPE_CHECKING:
+    from service.kube.client import Client
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -39,6 +40,11 @@ class DayRange:
             raise UsageError("--from and --days reach beyond the year 9999") from None
         return span
 
+    @property
+    def today(self) -> date:
+        """The day around which holidays are worked out."""
+        return self.start.date() if isinstance(self.start, datetime) else self.start
+
     def period(self, zone: Zone) -> Period:
         """The period in a time zone."""
         start = self.start
@@ -59,29 +65,57 @@ def sorted_out(what: list[str], files: list[str], namespace: str | None) -> tupl
     return paths, in_cluster
 
 
-def judge_stored(
-    wanted: list[str], namespace: str | None, access: ClusterChoice, policy: ProviderPolicy
-) -> list[Judged]:
-    """The verdict on objects in a cluster: those named, or all of the namespace."""
+class Found(NamedTuple):
+    """The ScheduledMachines asked for, and the calendars that they name."""
+
+    judged: list[Judged]
+    calendars: CalendarSource
+
+
+class Stored(NamedTuple):
+    """Which objects of a cluster are asked for: those named, or all of the namespace."""
+
+    wanted: list[str]
+    namespace: str | None
+    operator_namespace: str
+
+
+def of_files(reading: Reading, span: DayRange, operator_namespace: str) -> Found:
+    """The ScheduledMachines of files, and the calendars beside them."""
+    judged = [each for each in reading.judged if each.kind == names.KIND]
+    return Found(judged, calendars.from_files(reading.contents, judged, span.today, operator_namespace))
+
+
+def of_cluster(stored: Stored, access: ClusterChoice, policy: ProviderPolicy, span: DayRange) -> Found:
+    """The verdict on objects in a cluster, and the calendars that they name."""
     from service.kube.errors import KubeError  # noqa: PLC0415 - files need no client
 
     try:
-        found = asyncio.run(_read(wanted, namespace, access))
+        judged, found = asyncio.run(_read(stored, access, policy))
     except (KubeError, ValueError) as error:  # ValueError: the kubeconfig
-        hint = f"; if {wanted[0]} is a file, it does not exist here" if wanted else ""
+        hint = f"; if {stored.wanted[0]} is a file, it does not exist here" if stored.wanted else ""
         raise UsageError(f"cannot read from the cluster: {error}{hint}") from None
-    return [judge(Document("the cluster", 1, _whole(each)), policy) for each in found]
+    return Found(judged, found.source(span.today, stored.operator_namespace))
 
 
-async def _read(wanted: list[str], given: str | None, access: ClusterChoice) -> list[dict[str, Any]]:
+async def _read(
+    stored: Stored, access: ClusterChoice, policy: ProviderPolicy
+) -> tuple[list[Judged], calendars.StoredCalendars]:
     from service.commands import cluster  # noqa: PLC0415 - see above
-    from service.kube.resource import SCHEDULED_MACHINES  # noqa: PLC0415
 
-    namespace = given or cluster.default_namespace(access)
+    namespace = stored.namespace or cluster.default_namespace(access)
     async with await cluster.connect(access) as client:
-        if wanted:
-            return [await client.get(SCHEDULED_MACHINES, name, namespace=namespace) for name in wanted]
-        found = await client.list(SCHEDULED_MACHINES, namespace=namespace)
+        found = await _machines(client, stored.wanted, namespace)
+        judged = [judge(Document("the cluster", 1, _whole(each)), policy) for each in found]
+        return judged, await calendars.read_stored(client, judged, stored.operator_namespace)
+
+
+async def _machines(client: "Client", wanted: list[str], namespace: str) -> list[dict[str, Any]]:
+    from service.kube.resource import SCHEDULED_MACHINES  # noqa: PLC0415 - see above
+
+    if wanted:
+        return [await client.get(SCHEDULED_MACHINES, name, namespace=namespace) for name in wanted]
+    found = await client.list(SCHEDULED_MACHINES, namespace=namespace)
     if not found:
         raise UsageError(f"there is no {names.KIND} in namespace {namespace}")
     return found
@@ -90,60 +124,3 @@ async def _read(wanted: list[str], given: str | None, access: ClusterChoice) -> 
 def _whole(raw: dict[str, Any]) -> dict[str, Any]:
     """As a manifest: the items of a list do not carry their kind."""
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, **raw}
-
-
-def print_windows(judged: list[Judged], span: DayRange, output: str) -> None:
-    """Prints the windows of each ScheduledMachine, or the verdict on one that is rejected."""
-    if output == "json":
-        print_json([_data(each, span) for each in judged])
-    else:
-        sys.stdout.write("\n".join(_picture(each, span) for each in judged))
-
-
-def _data(judged: Judged, span: DayRange) -> dict[str, Any]:
-    machine = judged.verdict.model
-    if machine is None:
-        return judged.to_json()
-    schedule = machine.spec.schedule
-    period = span.period(schedule.timezone)
-    return {
-        "name": judged.name,
-        "namespace": judged.namespace,
-        "timezone": str(schedule.timezone),
-        "enabled": schedule.enabled,
-        "windows": [_window(each, period) for each in _touching(machine, period)],
-    }
-
-
-def _window(window: Window, period: Period) -> dict[str, Any]:
-    """The part of a window within the period; `cut` says which of its ends are not the window's own."""
-    outside = {"opens": window.opens < period.start, "closes": window.closes > period.end}
-    cut = [end for end, is_outside in outside.items() if is_outside]
-    part = window.cut(period.start, period.end)
-    shown = {"opens": rfc3339(part.opens), "closes": rfc3339(part.closes)}
-    return {**shown, "cut": cut} if cut else shown
-
-
-def _touching(machine: ScheduledMachine, period: Period) -> list[Window]:
-    return list(machine.spec.schedule.compiled.windows(period.start, period.end))
-
-
-def _picture(judged: Judged, span: DayRange) -> str:
-    machine = judged.verdict.model
-    if machine is None:
-        return "".join(f"{line}\n" for line in verdict_lines(judged))
-    schedule = machine.spec.schedule
-    paused = "" if schedule.enabled else ", disabled"
-    title = f"{judged.namespace}/{judged.name}: {schedule.compiled.describe()}{paused}"
-    period = to_midnight(span.period(schedule.timezone), schedule.timezone)
-    lines = drawn(_touching(machine, period), schedule.timezone, period, plain=_plain())
-    return "".join(f"{line}\n" for line in (title, *lines))
-
-
-def _plain() -> bool:
-    """Whether the terminal cannot show block characters."""
-    try:
-        SIGNS.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return True
-    return False

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from crds import names
+from crds.calendarschema import calendar_definitions
 from crds.generate import CRD_FILE
 from local.binaries import Assets
 from local.cluster import LocalCluster
@@ -21,6 +22,7 @@ from tests.e2e.manifests import machine
 
 Raw = dict[str, Any]
 CRD = f"{names.PLURAL}.{names.GROUP}"
+CRDS = {CRD, *(each["metadata"]["name"] for each in calendar_definitions())}
 WEBHOOKS = ("mutatingwebhookconfiguration/5spot-mutating", "validatingwebhookconfiguration/5spot-validating")
 
 
@@ -72,7 +74,7 @@ def site(helm: Helm, bare: LocalCluster, assets: Assets) -> Iterator[Site]:
     yield made
     if RELEASE in helm.run("list", "--short", f"--namespace={namespace}", kubeconfig=bare.kubeconfig).split():
         made.uninstall()
-    made.kubectl("delete", "crd", CRD, "--ignore-not-found")
+    made.kubectl("delete", "crd", *CRDS, "--ignore-not-found")
     made.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
@@ -120,7 +122,7 @@ def test_everything_is_there_after_an_installation_and_gone_after_the_removal_bu
     said = site.uninstall()
 
     assert "CustomResourceDefinition" in said  # helm says that it keeps it
-    assert site.there(installed) == {("CustomResourceDefinition", CRD)}
+    assert site.there(installed) == {("CustomResourceDefinition", name) for name in CRDS}
     assert site.kubectl("get", "sm", "-o", "name").strip() == f"scheduledmachine.{names.GROUP}/mine"
 
     site.release("install")

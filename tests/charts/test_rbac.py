@@ -326,15 +326,21 @@ async def test_all_that_is_needed_is_granted_and_all_that_is_granted_is_needed(
     assert len(granted) > 40
     never = {grant for grant in granted if not any(grant.covers(each) for each in asked)}
     absent = {grant for grant in never if grant.resource == "*" and grant.group not in SERVED}
+    calendars = {grant for grant in never if "schedulecalendars" in grant.resource}
     # Nothing is asked of this kind: tests/charts/test_release_policy.py shows what the verb is for.
-    assert never - absent == {Grant("5spot.finos.org", "releases", "announce", NARROW, ())}
+    assert never - absent - calendars == {Grant("5spot.finos.org", "releases", "announce", NARROW, ())}
 
 
 async def test_what_stays_in_the_cluster_is_named(account: Account):
     (role,) = of_kind(list(account.rendered), "ClusterRole")
     nameless = [rule for rule in role["rules"] if "resourceNames" not in rule]
     assert nameless == [
-        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]}
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]},
+        {
+            "apiGroups": ["5spot.finos.org"],
+            "resources": ["clusterschedulecalendars"],
+            "verbs": ["get", "list", "watch"],
+        },
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from crds import policies
+from crds.calendarschema import calendar_definitions
 from crds.providers import ProviderPolicy
 from crds.schema import custom_resource_definition
 from service.settings import Settings, variables
@@ -38,6 +39,11 @@ def without_release_policy(documents):
     return [each for each in documents if each["metadata"]["name"] != "5spot-release"]
 
 
+def by_name(webhooks):
+    """Their order does not matter: each is asked."""
+    return {each["name"]: each for each in webhooks}
+
+
 def without_labels(document):
     return {**document, "metadata": {"name": document["metadata"]["name"]}}
 
@@ -45,9 +51,11 @@ def without_labels(document):
 @pytest.mark.parametrize("namespaces", [[], ["team-b", "team-a"]])
 def test_the_webhooks_are_registered_as_the_code_says(helm, namespaces):
     rendered = helm.template({"watchNamespaces": namespaces})
-    registration = Registration(ServiceRef(NAMESPACE, "fivespot-webhook"), None, namespaces, ACCOUNT)
+    registration = Registration(ServiceRef(NAMESPACE, "fivespot-webhook"), None, namespaces, ACCOUNT, calendars=True)
     for wanted in manifests(registration):
-        assert without_labels(only(rendered, wanted["kind"])) == without_labels(wanted)
+        found = only(rendered, wanted["kind"])
+        assert by_name(found["webhooks"]) == by_name(wanted["webhooks"])
+        assert without_labels(found | {"webhooks": []}) == without_labels(wanted | {"webhooks": []})
 
 
 def test_the_operator_finds_the_names_of_what_it_keeps_right(helm):
@@ -134,9 +142,47 @@ FOR_PROVIDERS = pytest.mark.parametrize(
 
 @FOR_PROVIDERS
 def test_the_crd_is_the_one_made_of_the_models_for_these_providers(helm, values, policy):
-    crd = only(helm.template({"providers": values}), "CustomResourceDefinition")
-    assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
-    assert crd["spec"] == custom_resource_definition(policy)["spec"]
+    found = of_kind(helm.template({"providers": values}), "CustomResourceDefinition")
+    assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in found} == {"keep"}
+    specs = {each["metadata"]["name"]: each["spec"] for each in found}
+    wanted = [custom_resource_definition(policy), *calendar_definitions()]
+    assert specs == {each["metadata"]["name"]: each["spec"] for each in wanted}
+
+
+def rules(documents, resource):
+    """The kinds and namespaces of the roles that grant something on a resource, with the verbs."""
+    return {
+        (role["kind"], role["metadata"].get("namespace")): rule["verbs"]
+        for role in documents
+        if role["kind"] in ("ClusterRole", "Role")
+        for rule in role["rules"]
+        if resource in rule["resources"]
+    }
+
+
+def test_config_maps_are_out_of_reach_until_calendars_need_them(helm):
+    asked = {"calendars": {"configMaps": True}}
+    assert rules(helm.template(), "configmaps") == {}
+    assert "FIVESPOT_CALENDAR_CONFIG_MAPS" not in environment(helm.template())
+    assert environment(helm.template(asked))["FIVESPOT_CALENDAR_CONFIG_MAPS"] == "true"
+    assert rules(helm.template(asked), "configmaps") == {("ClusterRole", None): ["get", "list", "watch"]}
+    narrow = rules(helm.template({**asked, "watchNamespaces": ["team"]}), "configmaps")
+    assert set(narrow) == {("Role", "team"), ("Role", NAMESPACE)}
+
+
+def test_in_some_namespaces_calendars_of_the_cluster_are_read_and_never_written(helm):
+    narrow = helm.template({"watchNamespaces": ["team"]})
+    assert rules(narrow, "clusterschedulecalendars") == {("ClusterRole", None): ["get", "list", "watch"]}
+    assert rules(narrow, "clusterschedulecalendars/status") == {}
+    assert set(rules(narrow, "schedulecalendars/status")) == {("Role", "team")}
+    assert set(rules(helm.template(), "clusterschedulecalendars/status")) == {("ClusterRole", None)}
+
+
+def test_users_edit_the_calendars_of_their_namespaces_and_read_those_of_the_cluster(helm):
+    rendered = helm.template({"rbac": {"aggregate": True}})
+    roles = {each["metadata"]["name"]: each["rules"][0]["resources"] for each in of_kind(rendered, "ClusterRole")}
+    assert roles["5spot-edit"] == ["scheduledmachines", "schedulecalendars"]
+    assert roles["5spot-view"] == ["scheduledmachines", "schedulecalendars", "clusterschedulecalendars"]
 
 
 @FOR_PROVIDERS

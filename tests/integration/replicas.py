@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from crds.calendarschema import calendar_definitions
 from crds.schema import custom_resource_definition
 from local import access, capi
 from local.binaries import Assets
@@ -207,6 +208,6 @@ def restless(objects: int) -> Iterator[Raw]:
 def audited_cluster(assets: Assets, keeper: Keeper) -> Iterator[LocalCluster]:
     """An API server with all CRDs that logs every write, and no controllers but Kubernetes' own."""
     served = [crd for crd in capi.load_definitions(assets.capi_crds) if crd["spec"]["names"]["kind"] in CAPI_KINDS]
-    definitions = (*kinds.definitions(), *served, custom_resource_definition())
+    definitions = (*kinds.definitions(), *served, custom_resource_definition(), *calendar_definitions())
     with LocalCluster("audited", assets, keeper, Options(definitions=definitions, audit=Audit.WRITES)) as cluster:
         yield cluster

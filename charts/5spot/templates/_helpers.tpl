@@ -133,6 +133,10 @@ app.kubernetes.io/component: check
   value: {{ join "," .Values.providers.refusedKinds | quote }}
 - name: FIVESPOT_HOST_IDENTITY
   value: {{ include "5spot.hostIdentity" . | quote }}
+{{- if .Values.calendars.configMaps }}
+- name: FIVESPOT_CALENDAR_CONFIG_MAPS
+  value: "true"
+{{- end }}
 - name: FIVESPOT_WEBHOOKS
   value: {{ .Values.webhooks.enabled | quote }}
 {{- if include "5spot.selfManaged" . }}

@@ -29,6 +29,7 @@ def test_windows_are_utc_instants_across_a_clock_change(tmp_path, capsys):
             {"opens": "2026-03-07T07:00:00Z", "closes": "2026-03-07T09:00:00Z"},
             {"opens": "2026-03-08T07:00:00Z", "closes": "2026-03-08T08:00:00Z"},
         ],
+        "exceptions": [],
     }
 
 
@@ -98,7 +99,8 @@ def test_an_invalid_document_gets_its_verdict_in_its_place(tmp_path, capsys):
     path = written(tmp_path, machine(), machine(priority=-1), machine())
     code, entries = run_json(capsys, "preview", "-f", path, "--from", "2026-03-07T00:00:00Z")
     assert code == 1
-    assert sorted(entries[0]) == sorted(entries[2]) == ["enabled", "name", "namespace", "timezone", "windows"]
+    keys = ["enabled", "exceptions", "name", "namespace", "timezone", "windows"]
+    assert sorted(entries[0]) == sorted(entries[2]) == keys
     assert entries[1]["allowed"] is False
     assert entries[1]["violations"][0]["field"] == "spec.priority"
 

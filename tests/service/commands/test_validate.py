@@ -27,6 +27,7 @@ def test_json_has_one_entry_per_document_in_order(tmp_path, capsys):
     code, (good, rejected) = run_json(capsys, "validate", "-f", path)
     assert code == 1
     assert good == {
+        "kind": "ScheduledMachine",
         "name": "worker",
         "namespace": "default",
         "allowed": True,
