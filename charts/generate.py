@@ -27,7 +27,7 @@ DECIDED_BY_VALUES: Final = frozenset(
         "refused_kinds", "controller", "webhooks",
         "certificates", "certificate_file", "key_file", "certificate_secret", "webhook_service", "webhook_hosts",
         "webhook_client_ca_file", "validating_configuration", "mutating_configuration", "instance_count",
-        "instance_id", "at", "speed", "host_identity",
+        "instance_id", "at", "speed", "host_identity", "calendar_config_maps",
     }
 )  # fmt: skip
 """Settings that follow from other values or from where the pod runs, and those for demonstrations."""

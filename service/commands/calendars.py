@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crds import names
 from crds.calendarrules import KINDS
 from crds.calendars import (
     CalendarKind,
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
     from service.kube.errors import KubeError
 
 Raw = dict[str, Any]
-
-PLURALS: Final = {
-    CalendarKind.NAMESPACED: names.CALENDAR_PLURAL,
-    CalendarKind.CLUSTER: names.CLUSTER_CALENDAR_PLURAL,
-}
 
 
 class Place(NamedTuple):
@@ -114,10 +108,14 @@ async def read_stored(client: "Client", judged: Iterable[Judged], operator_names
 
 async def _read(client: "Client", place: Place, operator_namespace: str, stored: StoredCalendars) -> None:
     from service.kube.errors import KubeError, NotFound  # noqa: PLC0415 - files need no client
-    from service.kube.resource import CONFIG_MAPS, Resource  # noqa: PLC0415
+    from service.kube.resource import (  # noqa: PLC0415
+        CLUSTER_SCHEDULE_CALENDARS,
+        CONFIG_MAPS,
+        SCHEDULE_CALENDARS,
+    )
 
     namespace, (kind, name) = place
-    resource = Resource(names.GROUP, names.VERSION, PLURALS[kind], kind.value, kind is CalendarKind.NAMESPACED)
+    resource = SCHEDULE_CALENDARS if kind is CalendarKind.NAMESPACED else CLUSTER_SCHEDULE_CALENDARS
     what = str(place)
     try:
         calendar = await client.get(resource, name, namespace=namespace or None)

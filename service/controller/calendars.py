@@ -202,7 +202,7 @@ class CalendarController:
         if changes_at is not None:
             self._queue.add(key, due=changes_at)
         own = _object_key(namespace, reference)
-        if after == before or not self._around.owns(own):
+        if after == before or not self._around.owns(own) or self._belongs_to_others(reference):
             return
         with self._around.acting_for(own):
             await self._store(reference, raw, after)
@@ -211,6 +211,10 @@ class CalendarController:
             self._around.events.record_about(
                 RESOURCES[reference.kind].envelope() | {"metadata": raw["metadata"]}, event
             )
+
+    def _belongs_to_others(self, reference: CalendarReference) -> bool:
+        """Whether a release that watches some namespaces only may read a calendar, but not write its status."""
+        return reference.kind is CalendarKind.CLUSTER and bool(self._settings.namespaces)
 
     async def _store(self, reference: CalendarReference, raw: Raw, status: CalendarStatus) -> None:
         resource = RESOURCES[reference.kind]

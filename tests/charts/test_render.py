@@ -211,7 +211,12 @@ def test_what_a_host_is_reaches_the_operator(helm, given, wanted):
 
 def test_the_operators_pods_are_as_restricted_as_pods_can_be(default):
     pod = only(default, "Deployment")["spec"]["template"]["spec"]
-    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     assert container(default)["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
