@@ -160,7 +160,7 @@ class Settings(BaseSettings):
         None,
         ge=0,
         validation_alias=AliasChoices("OPERATOR_INSTANCE_ID"),
-        description="Shard that this replica prefers; default is the number at the end of the host's name, else 0.",
+        description="Shard that this replica prefers; default is the number at the end of the host's name, else any.",
     )
     leases: bool = Field(
         default=True,
@@ -242,12 +242,14 @@ class Settings(BaseSettings):
         return (service, f"{service}.cluster.local", f"{self.webhook_service}.{self.namespace}", *self.webhook_hosts)
 
     @property
-    def preferred_shard(self) -> int:
-        """The shard this replica asks for first: as set, or by the ordinal of a StatefulSet's pod."""
+    def preferred_shard(self) -> int | None:
+        """The shard this replica asks for first: as set, or by the ordinal of a StatefulSet's pod; None for any."""
         if self.instance_id is not None:
             return self.instance_id
         ordinal = re.search(r"-([0-9]{1,4})$", socket.gethostname())
-        return int(ordinal[1]) % self.instance_count if ordinal else 0
+        if ordinal is not None:
+            return int(ordinal[1]) % self.instance_count
+        return 0 if self.instance_count == 1 else None
 
     @property
     def lease_times(self) -> LeaseTimes:

@@ -9,7 +9,7 @@ import structlog
 
 from service import metrics
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from service.sharding.leases import LeaseRecord, should_claim, should_yield, try_at
+from service.sharding.leases import LeaseRecord, shard_to_share, should_claim, should_yield, try_at
 from service.sharding.shard import Shard
 
 if TYPE_CHECKING:
@@ -64,10 +64,17 @@ class ShardElection:
         wait = try_at(self.shard, sight, leases.replica, leases.times) - now
         if wait <= 0:
             return await self._take()
-        if sight is not None and should_claim(self.shard, sight, leases.replica, now):
+        if sight is not None and self._wanted(sight, now):
             with suppress(Conflict, NotFound):
                 await leases.book.claim(sight, leases.replica.identity)
         return wait
+
+    def _wanted(self, sight: LeaseRecord, now: float) -> bool:
+        """Whether to ask the shard's holder for it."""
+        replica = self._leases.replica
+        if should_claim(self.shard, sight, replica, now):
+            return True
+        return self.shard == shard_to_share(self._leases.book, replica, now)
 
     async def _take(self) -> float:
         leases, sent = self._leases, self._leases.clock()

@@ -1,5 +1,6 @@
 """What a replica knows of a shard's Lease, and when it should try to get or give up the shard: pure, no requests."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -64,10 +65,10 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """Who asks: its identity, the shard it prefers, since when it runs, and how many shards it holds already."""
+    """Who asks: its identity, the shard it prefers if any, since when it runs, and how many shards it holds already."""
 
     identity: str
-    preferred: int
+    preferred: int | None
     started: float
     held: int = 0
 
@@ -82,8 +83,8 @@ def try_at(shard: Shard, sight: LeaseRecord | None, replica: Replica, times: Lea
     Whoever prefers it goes first, then those who hold the fewest: so the shards spread evenly without any talk.
     """
     patience = 0.0 if replica.prefers(shard) else min(0.25 + 0.5 * replica.held, times.retry)
-    if sight is None:  # on the first start of all, those who prefer it are about to come up too
-        return replica.started + (patience if replica.prefers(shard) else 2 * times.retry + patience)
+    if sight is None:
+        return replica.started + patience + _first_start(shard, replica, times)
     if sight.holder == replica.identity:
         return sight.since
     if sight.holder:
@@ -92,11 +93,31 @@ def try_at(shard: Shard, sight: LeaseRecord | None, replica: Replica, times: Lea
     return sight.since + patience + (times.retry if promised else 0.0)
 
 
+def _first_start(shard: Shard, replica: Replica, times: LeaseTimes) -> float:
+    """On the first start of all, a replica that prefers another shard leaves time to those that prefer this one."""
+    return 0.0 if replica.preferred is None or replica.prefers(shard) else 2 * times.retry
+
+
 def should_claim(shard: Shard, sight: LeaseRecord | None, replica: Replica, now: float) -> bool:
     """Whether to ask the holder of the preferred shard for it: it may be looking after it for us."""
     if sight is None or sight.deleted or not replica.prefers(shard) or not sight.live(now):
         return False
     return sight.holder != replica.identity and not sight.wanted_by
+
+
+def shard_to_share(sights: Iterable[LeaseRecord], replica: Replica, now: float) -> Shard | None:
+    """The shard that a replica without any, and without a preference, should ask for: one of a holder of several.
+
+    It asks for one at a time, and each replica for another one.
+    """
+    if replica.preferred is not None or replica.held:
+        return None
+    live = [sight for sight in sights if sight.live(now) and not sight.deleted]
+    if any(sight.wanted_by == replica.identity for sight in live):
+        return None
+    held = Counter(sight.holder for sight in live)
+    shared = [sight.shard for sight in live if held[sight.holder] > 1 and not sight.wanted_by]
+    return min(shared, key=lambda shard: shard.number, default=None)
 
 
 def should_yield(shard: Shard, sight: LeaseRecord | None, replica: Replica) -> bool:

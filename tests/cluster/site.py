@@ -49,7 +49,7 @@ class Site:
         self.release("upgrade", *words, values=values or {}, namespace=namespace)
 
     def uninstall(self, *, namespace: str = NAMESPACE) -> None:
-        self.release("uninstall", "--wait", f"--timeout={PATIENCE}", namespace=namespace)
+        self.release("uninstall", "--ignore-not-found", "--wait", f"--timeout={PATIENCE}", namespace=namespace)
 
     def kubectl(self, *words: str, stdin: Raw | None = None, workload: bool = False, patience: float = 60) -> str:
         """What kubectl prints, of this cluster or of the workload cluster behind `demo`."""

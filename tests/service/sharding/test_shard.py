@@ -4,7 +4,16 @@ from collections import Counter
 
 import pytest
 
-from service.sharding.leases import LeaseRecord, LeaseTimes, Replica, rivals, should_claim, should_yield, try_at
+from service.sharding.leases import (
+    LeaseRecord,
+    LeaseTimes,
+    Replica,
+    rivals,
+    shard_to_share,
+    should_claim,
+    should_yield,
+    try_at,
+)
 from service.sharding.shard import Shard, shard_number
 
 TIMES = LeaseTimes()
@@ -117,6 +126,35 @@ def test_our_own_lease_can_be_taken_up_again_at_once():
 )
 def test_the_preferred_shard_is_asked_for_while_another_looks_after_it(shard, seen, claims):
     assert should_claim(shard, seen, replica(), now=201.0) is claims
+
+
+def idle():
+    """A replica that was just started, by a Deployment."""
+    return Replica("me", preferred=None, started=100.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked_for"),
+    [
+        ([sight(MINE), sight(ITS)], MINE),
+        ([sight(MINE, wanted_by="a third"), sight(ITS)], ITS),
+        ([sight(MINE, wanted_by="me"), sight(ITS)], None),
+        ([sight(MINE, holder="one"), sight(ITS, holder="two")], None),
+        ([sight(MINE, since=0.0), sight(ITS)], None),
+    ],
+    ids=["of one", "one is promised", "asked already", "one each", "one is anybody's"],
+)
+def test_a_replica_without_a_shard_asks_for_one_of_a_holder_of_several(seen, asked_for):
+    assert shard_to_share(seen, idle(), now=201.0) == asked_for
+
+
+@pytest.mark.parametrize("other", [replica(), Replica("me", preferred=None, started=100.0, held=1)])
+def test_a_replica_with_a_preference_or_a_shard_asks_for_no_share(other):
+    assert shard_to_share([sight(MINE), sight(ITS)], other, now=201.0) is None
+
+
+def test_without_a_preference_no_time_is_left_to_others_on_the_first_start_of_all():
+    assert try_at(ITS, None, idle(), TIMES) == 100.25
 
 
 @pytest.mark.parametrize(
