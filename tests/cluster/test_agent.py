@@ -39,7 +39,17 @@ def release(site: Site) -> Iterator[Site]:
         keeper = site.node.keeper
         with Operator.start(site.cluster, keeper, REAL_TIME, ANY_PORTS):
             yield site
+            site.kubectl("delete", "scheduledmachine", NAME)
     site.node.restart_kubelet()
+    _forget_operator(site)
+
+
+def _forget_operator(site: Site) -> None:
+    """Helm takes over nothing that it did not make, and these webhooks have nobody to answer them."""
+    for kind in ("crd", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        names_ = [name for name in site.kubectl("get", kind, "-o", "name").split() if "5spot" in name]
+        if names_:
+            site.kubectl("delete", *names_)
 
 
 async def _add_cluster(site: Site) -> None:
