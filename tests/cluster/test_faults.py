@@ -44,6 +44,7 @@ def test_an_api_server_that_is_away_restarts_no_pod(release: Site):
     release.cluster.apiserver.stop()
     time.sleep(OUTAGE)  # a real outage: probes and leases run on real time
     release.cluster.apiserver.started()
+    release.cluster.controller_manager.restart()  # its garbage collector does not recover from this by itself
     eventually(lambda: leader(release))
     with applying(release) as applies:
         eventually(lambda: applies.done > 5)
