@@ -1,6 +1,7 @@
 """A certificate authority per cluster, so that TLS is verified for real on loopback too."""
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,11 +56,11 @@ class Authority:
         """What clients are given to trust."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def serving(self, name: str, *further: str) -> KeyPair:
+    def serving(self, name: str, *further: str, names: Sequence[str] = SERVER_NAMES) -> KeyPair:
         """A certificate for a server on loopback, and on further addresses."""
-        names = [x509.DNSName(dns) for dns in SERVER_NAMES]
+        known = [x509.DNSName(dns) for dns in names]
         addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", *further)]
-        return self._leaf(name, ExtendedKeyUsageOID.SERVER_AUTH, [*names, *addresses])
+        return self._leaf(name, ExtendedKeyUsageOID.SERVER_AUTH, [*known, *addresses])
 
     def client(self, name: str) -> KeyPair:
         """A certificate to call servers with."""

@@ -169,7 +169,7 @@ class Settings(BaseSettings):
         None,
         ge=0,
         validation_alias=AliasChoices("OPERATOR_INSTANCE_ID"),
-        description="Shard that this replica prefers; by default the number at the end of the host name, else 0.",
+        description="Shard that this replica prefers; by default the number at the end of the host name, else any.",
     )
     leases: bool = Field(
         default=True,
@@ -252,14 +252,14 @@ class Settings(BaseSettings):
         return (service, f"{service}.cluster.local", f"{self.webhook_service}.{self.namespace}", *self.webhook_hosts)
 
     @property
-    def preferred_shard(self) -> int:
-        """The shard that this replica acquires first: as set, or by the ordinal of a StatefulSet's pod."""
+    def preferred_shard(self) -> int | None:
+        """The shard that this replica acquires first: as set, or by a StatefulSet pod's ordinal; None for any."""
         if self.instance_id is not None:
             return self.instance_id
         ordinal = re.search(r"-([0-9]{1,4})$", socket.gethostname())
-        if ordinal is None:
-            return 0
-        return int(ordinal[1]) % self.instance_count
+        if ordinal is not None:
+            return int(ordinal[1]) % self.instance_count
+        return 0 if self.instance_count == 1 else None
 
     @property
     def lease_times(self) -> LeaseTimes:

@@ -85,6 +85,7 @@ class NodeCluster:
             self.plane = ControlPlane(self.parts.assets, self.keeper, self._options())
             self.management.authority.client(KUBELET_CLIENT).write(self._client_folder)
             stack.enter_context(self.plane)
+            stack.callback(self._stop_node)
             self._start_node()
             self._stack = stack.pop_all()
         return self
@@ -128,6 +129,14 @@ class NodeCluster:
         self.scheduler, self.kubelet, self.proxy = self.agents.start(self.management)
         asyncio.run(self._with(self._node_ready))
         self._let_hosts_join()
+
+    def _stop_node(self) -> None:
+        """Kills the node's programs; what they started, pods included, ends with the ground."""
+        for part in ("kubelet", "proxy", "scheduler", "dns"):
+            server: Server | None = getattr(self, part, None)
+            if server is not None:
+                server.kill()
+        self.runtime.server.kill()
 
     def _dns(self, port: int) -> Server:
         ready = self.keeper.directory / f"dns-{port}"

@@ -16,7 +16,15 @@ from service import metrics
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from service.sharding.fence import Fence, RealTime
 from service.sharding.lease_store import LeaseStore
-from service.sharding.leases import LeaseRecord, LeaseTimes, Replica, acquire_at, should_hand_over, should_request
+from service.sharding.leases import (
+    LeaseRecord,
+    LeaseTimes,
+    Replica,
+    acquire_at,
+    shard_to_share,
+    should_hand_over,
+    should_request,
+)
 from service.sharding.releases import ReleaseRegistry
 from service.sharding.shard import Shard
 
@@ -125,10 +133,16 @@ class ShardElection:
         wait = acquire_at(self.shard, record, replica, self._times) - now
         if wait <= 0:
             return await self._acquire()
-        if record is not None and should_request(self.shard, record, replica, now):
+        if record is not None and self._requests(record, replica, now):
             with suppress(Conflict, NotFound):
                 await self._store.request(record, replica.identity)
         return wait
+
+    def _requests(self, record: LeaseRecord, replica: Replica, now: float) -> bool:
+        """Whether to request the shard from its holder."""
+        if should_request(self.shard, record, replica, now):
+            return True
+        return self.shard == shard_to_share(self._store, replica, now)
 
     async def _acquire(self) -> float:
         sent = self._clock()

@@ -1,5 +1,6 @@
 """What a replica knows of a shard's Lease, and when it should acquire or hand over the shard: pure, no requests."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -67,7 +68,7 @@ class Replica:
     """One replica: its identity, the shard that it prefers, when it started, and how many shards it holds."""
 
     identity: str
-    preferred: int
+    preferred: int | None
     started: float
     held: int = 0
 
@@ -86,7 +87,7 @@ def acquire_at(shard: Shard, record: LeaseRecord | None, replica: Replica, times
     delay = 0.0 if preferred else min(0.25 + 0.5 * replica.held, times.retry)
     if record is None:
         # On the very first start the replicas that prefer the other shards are starting too.
-        return replica.started + delay + (0.0 if preferred else 2 * times.retry)
+        return replica.started + delay + _first_start_delay(shard, replica, times)
     if record.holder == replica.identity:
         return record.since
     if record.holder:
@@ -95,11 +96,33 @@ def acquire_at(shard: Shard, record: LeaseRecord | None, replica: Replica, times
     return record.since + delay + (times.retry if requested_by_another else 0.0)
 
 
+def _first_start_delay(shard: Shard, replica: Replica, times: LeaseTimes) -> float:
+    """On the very first start, a replica that prefers another shard leaves time to the one that prefers this shard."""
+    if replica.preferred is None or replica.prefers(shard):
+        return 0.0
+    return 2 * times.retry
+
+
 def should_request(shard: Shard, record: LeaseRecord | None, replica: Replica, now: float) -> bool:
     """Whether to request the preferred shard from the replica that holds it meanwhile."""
     if record is None or record.deleted or not replica.prefers(shard) or not record.live(now):
         return False
     return record.holder != replica.identity and not record.wanted_by
+
+
+def shard_to_share(records: Iterable[LeaseRecord], replica: Replica, now: float) -> Shard | None:
+    """The shard that a replica without any, and without a preference, should request: one of a holder of several.
+
+    A replica requests one shard at a time, and each replica another one.
+    """
+    if replica.preferred is not None or replica.held:
+        return None
+    live = [record for record in records if record.live(now) and not record.deleted]
+    if any(record.wanted_by == replica.identity for record in live):
+        return None
+    held = Counter(record.holder for record in live)
+    shared = [record.shard for record in live if held[record.holder] > 1 and not record.wanted_by]
+    return min(shared, key=lambda shard: shard.number, default=None)
 
 
 def should_hand_over(shard: Shard, record: LeaseRecord | None, replica: Replica) -> bool:

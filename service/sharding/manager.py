@@ -41,7 +41,7 @@ class ShardManager:
         listener: ShardListener,
         *,
         namespace: str,
-        preferred: int,
+        preferred: int | None,
         watches: tuple[str, ...] = (),
         times: LeaseTimes | None = None,
         identity: str | None = None,

@@ -36,7 +36,7 @@ class Helm:
         given = yaml.safe_dump(values) if values is not None else None
         done = subprocess.run(argv, input=given, text=True, capture_output=True, check=False)
         if done.returncode:
-            raise HelmError(done.stderr)
+            raise HelmError(f"{done.stderr}{done.stdout}")
         return done.stdout
 
     def template(

@@ -26,7 +26,7 @@ def default(helm):
 
 
 def container(documents):
-    workload = (of_kind(documents, "Deployment") + of_kind(documents, "StatefulSet"))[0]
+    workload = only(documents, "Deployment")
     return workload["spec"]["template"]["spec"]["containers"][0]
 
 
@@ -165,14 +165,14 @@ def test_config_maps_are_out_of_reach_until_calendars_need_them(helm):
     assert rules(helm.template(), "configmaps") == {}
     assert "FIVESPOT_CALENDAR_CONFIG_MAPS" not in environment(helm.template())
     assert environment(helm.template(asked))["FIVESPOT_CALENDAR_CONFIG_MAPS"] == "true"
-    assert rules(helm.template(asked), "configmaps") == {("ClusterRole", None): ["get", "list", "watch"]}
+    assert rules(helm.template(asked), "configmaps") == {("ClusterRole", None): ["list", "watch"]}
     narrow = rules(helm.template({**asked, "watchNamespaces": ["team"]}), "configmaps")
     assert set(narrow) == {("Role", "team"), ("Role", NAMESPACE)}
 
 
 def test_in_some_namespaces_calendars_of_the_cluster_are_read_and_never_written(helm):
     narrow = helm.template({"watchNamespaces": ["team"]})
-    assert rules(narrow, "clusterschedulecalendars") == {("ClusterRole", None): ["get", "list", "watch"]}
+    assert rules(narrow, "clusterschedulecalendars") == {("ClusterRole", None): ["list", "watch"]}
     assert rules(narrow, "clusterschedulecalendars/status") == {}
     assert set(rules(narrow, "schedulecalendars/status")) == {("Role", "team")}
     assert set(rules(helm.template(), "clusterschedulecalendars/status")) == {("ClusterRole", None)}
@@ -211,12 +211,8 @@ def test_what_a_host_is_reaches_the_operator(helm, given, wanted):
 
 def test_the_operators_pods_are_as_restricted_as_pods_can_be(default):
     pod = only(default, "Deployment")["spec"]["template"]["spec"]
-    assert pod["securityContext"] == {
-        "runAsNonRoot": True,
-        "runAsUser": 65532,
-        "runAsGroup": 65532,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    user = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532}
+    assert pod["securityContext"] == {**user, "seccompProfile": {"type": "RuntimeDefault"}}
     assert container(default)["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -243,14 +239,11 @@ def test_pods_get_the_time_that_an_orderly_stop_takes(helm, default):
     helm.template({"terminationGracePeriodSeconds": int(needed)})  # less is refused, see below
 
 
-def test_shards_make_a_stateful_set_with_a_pod_for_each(helm):
+def test_there_is_a_pod_for_each_shard(helm):
     rendered = helm.template({"shards": 5})
-    workload = only(rendered, "StatefulSet")
-    assert of_kind(rendered, "Deployment") == []
-    assert workload["spec"]["replicas"] == 5
+    assert only(rendered, "Deployment")["spec"]["replicas"] == 5
     assert environment(rendered)["OPERATOR_INSTANCE_COUNT"] == "5"
-    assert "OPERATOR_INSTANCE_ID" not in environment(rendered)  # the ordinal in the pod's name says it
-    assert workload["spec"]["serviceName"] in {each["metadata"]["name"] for each in of_kind(rendered, "Service")}
+    assert "OPERATOR_INSTANCE_ID" not in environment(rendered)  # replicas share the shards out among themselves
 
 
 def test_one_pod_has_no_budget_that_would_hold_up_a_node(helm):

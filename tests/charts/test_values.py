@@ -63,7 +63,7 @@ def test_services_have_names_that_older_clusters_take_too(helm, release):
     documents = rendered(helm, release, {"shards": 2})
     for service in of_kind(documents, "Service"):
         assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", service["metadata"]["name"])
-    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", only(documents, "StatefulSet")["metadata"]["name"])
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", only(documents, "Deployment")["metadata"]["name"])
 
 
 def test_names_that_look_like_numbers_stay_names(helm):

@@ -49,7 +49,9 @@ class Site:
         self.release("upgrade", *words, values=values or {}, namespace=namespace)
 
     def uninstall(self, *, namespace: str = NAMESPACE) -> None:
-        self.release("uninstall", "--wait", f"--timeout={PATIENCE}", namespace=namespace)
+        """Removes the release; helm waits for its own objects, not for their pods."""
+        self.release("uninstall", "--ignore-not-found", "--wait", f"--timeout={PATIENCE}", namespace=namespace)
+        eventually(lambda: not self.all("pods", f"-n={namespace}", f"-l={OPERATOR}"))
 
     def kubectl(self, *words: str, stdin: Raw | None = None, workload: bool = False, patience: float = 60) -> str:
         """What kubectl prints, of this cluster or of the workload cluster behind `demo`."""

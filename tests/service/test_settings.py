@@ -66,10 +66,17 @@ def test_the_operators_own_names_for_shards_are_understood(monkeypatch: pytest.M
     assert (settings.instance_count, settings.preferred_shard) == (4, 3)
 
 
-@pytest.mark.parametrize(("host", "shard"), [("fivespot-2", 2), ("fivespot-7", 3), ("laptop", 0), ("a-b", 0)])
-def test_without_an_id_the_hosts_ordinal_says_which_shard(monkeypatch: pytest.MonkeyPatch, host: str, shard: int):
+@pytest.mark.parametrize(("host", "shard"), [("fivespot-2", 2), ("fivespot-7", 3), ("laptop", None), ("a-b", None)])
+def test_without_an_id_the_hosts_ordinal_says_which_shard(
+    monkeypatch: pytest.MonkeyPatch, host: str, shard: int | None
+):
     monkeypatch.setattr("socket.gethostname", lambda: host)
     assert read("--instance-count", "4").preferred_shard == shard
+
+
+def test_the_only_shard_is_every_replicas_own(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "5spot-767d9f4b9-ls2ts")
+    assert read().preferred_shard == 0
 
 
 def test_the_pods_namespace_is_ours(monkeypatch: pytest.MonkeyPatch):

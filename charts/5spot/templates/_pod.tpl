@@ -49,6 +49,8 @@ spec:
           port: health
         periodSeconds: 10
         timeoutSeconds: 5
+        # A process that does not answer does not end in good order either: do not wait out the whole grace.
+        terminationGracePeriodSeconds: 5
       readinessProbe:
         httpGet:
           path: /ready

@@ -7,6 +7,7 @@ from service.sharding.leases import (
     LeaseTimes,
     Replica,
     acquire_at,
+    shard_to_share,
     should_hand_over,
     should_request,
     with_other_count,
@@ -99,3 +100,32 @@ def test_a_shard_is_handed_over_unless_it_is_the_preferred_one(shard, wanted_by,
 def test_leases_for_another_number_of_shards_are_found():
     other = record(Shard(0, 4))
     assert with_other_count([record(), other, record(MINE)], 3) == [other]
+
+
+def idle():
+    """A replica that a Deployment has just started."""
+    return Replica("me", preferred=None, started=100.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "requested"),
+    [
+        ([record(MINE), record(ITS)], MINE),
+        ([record(MINE, wanted_by="a third"), record(ITS)], ITS),
+        ([record(MINE, wanted_by="me"), record(ITS)], None),
+        ([record(MINE, holder="one"), record(ITS, holder="two")], None),
+        ([record(MINE, since=0.0), record(ITS)], None),
+    ],
+    ids=["of one holder", "one is promised", "requested already", "one each", "one has expired"],
+)
+def test_a_replica_without_a_shard_requests_one_from_a_holder_of_several(seen, requested):
+    assert shard_to_share(seen, idle(), now=201.0) == requested
+
+
+@pytest.mark.parametrize("other", [replica(), Replica("me", preferred=None, started=100.0, held=1)])
+def test_a_replica_with_a_preference_or_a_shard_requests_no_share(other):
+    assert shard_to_share([record(MINE), record(ITS)], other, now=201.0) is None
+
+
+def test_without_a_preference_no_time_is_left_to_others_on_the_very_first_start():
+    assert acquire_at(ITS, None, idle(), TIMES) == 100.25

@@ -1,0 +1,76 @@
+"""Restarts, a frozen leader and an API server that is away, on a real node."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.charts.helm import NAMESPACE
+from tests.cluster.applies import applying
+from tests.cluster.site import Raw, Site, eventually, installed, is_ready
+
+OUTAGE = 20.0
+
+
+@pytest.fixture(scope="module")
+def release(site: Site) -> Iterator[Site]:
+    with installed(site):
+        yield site
+
+
+def test_a_rolling_restart_refuses_no_request(release: Site):
+    with applying(release) as applies:
+        release.kubectl("rollout", "restart", "deployment/5spot", f"-n={NAMESPACE}")
+        release.kubectl("rollout", "status", "deployment/5spot", f"-n={NAMESPACE}", patience=180)
+    assert applies.refused == []
+    assert applies.done > 10
+
+
+def test_another_replica_takes_over_from_a_frozen_one_which_is_restarted_without_waiting_out_its_grace(release: Site):
+    holder = eventually(lambda: leader(release))
+    frozen = time.monotonic()
+    os.kill(process_of(pod_named(release, holder)), signal.SIGSTOP)
+    eventually(lambda: leader(release) not in {"", holder}, within=40)
+    eventually(lambda: restarts(pod_named(release, holder)) == 1, within=70)
+    assert time.monotonic() - frozen < 60, "the liveness probe takes 30 s, its own grace 5"
+    eventually(lambda: is_ready(pod_named(release, holder)))
+
+
+def test_an_api_server_that_is_away_restarts_no_pod(release: Site):
+    before = {pod["metadata"]["name"]: restarts(pod) for pod in release.pods()}
+    release.cluster.apiserver.stop()
+    time.sleep(OUTAGE)  # a real outage: probes and leases run on real time
+    release.cluster.apiserver.started()
+    release.cluster.controller_manager.restart()  # its garbage collector does not recover from this by itself
+    eventually(lambda: leader(release))
+    with applying(release) as applies:
+        eventually(lambda: applies.done > 5)
+    assert applies.refused == []
+    assert {pod["metadata"]["name"]: restarts(pod) for pod in release.pods()} == before
+
+
+def leader(site: Site) -> str:
+    """The pod that holds the only shard; empty if none does."""
+    lease = site.get("lease", "5spot-shard-0-of-1", f"-n={NAMESPACE}")
+    holder = str(lease.get("spec", {}).get("holderIdentity") or "")
+    return next((name for name in (pod["metadata"]["name"] for pod in site.pods()) if holder.startswith(name)), "")
+
+
+def pod_named(site: Site, name: str) -> Raw:
+    return site.get("pod", name, f"-n={NAMESPACE}")
+
+
+def restarts(pod: Raw) -> int:
+    return int(pod["status"]["containerStatuses"][0]["restartCount"])
+
+
+def process_of(pod: Raw) -> int:
+    """The process, as this machine sees it, that a pod's container runs."""
+    container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and container in (entry / "cgroup").read_text(encoding="utf-8"):
+            return int(entry.name)
+    raise AssertionError(f"no process of container {container}")
