@@ -88,6 +88,7 @@ def test_the_owners_program_ejects_the_node(release: Site, tmp_path: Path):
     finally:
         process.kill()
         process.wait()
+    assert status is not None
     assert status["lastReclaim"]["reason"] == f'process "{PROGRAM}" (pid {process.pid}) matched "{PROGRAM}" by its name'
     assert release.get("node", release.node.agents.host.name) == {}
     assert release.get("scheduledmachine", NAME)["spec"]["schedule"]["enabled"] is False
