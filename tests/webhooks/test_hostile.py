@@ -59,8 +59,11 @@ def test_no_review_costs_more_than_some_milliseconds_of_the_loop(bodies: Callabl
         door = Door()
         for name, body in bodies():
             spent = cost(lambda body=body: runner.run(door.post(body))) / usual
-            if spent > MOST_UNITS:  # once more: a collection of garbage may have come in between
-                spent = min(spent, cost(lambda body=body: runner.run(door.post(body))) / usual)
+            for _ in range(
+                3
+            ):  # again: a collection of garbage, or a neighbour on the machine, may have come in between
+                if spent > MOST_UNITS:
+                    spent = min(spent, cost(lambda body=body: runner.run(door.post(body))) / cost(unit))
             if spent > MOST_UNITS:
                 slow[name] = round(spent, 1)
     assert not slow
