@@ -9,7 +9,7 @@ from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
 from service.decide.activation import conflicting_name, foreign_objects, taints_for
-from service.decide.condition_types import ConditionType
+from service.decide.condition_types import REASONS_OF, ConditionType
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
@@ -19,18 +19,7 @@ from service.decide.situation import Situation, cluster_problem
 from service.decide.visibility import lasting_failure
 from service.decide.world import Problem
 
-INVALID_REFERENCES: Final = frozenset(
-    {
-        Reason.CLUSTER_NOT_FOUND,
-        Reason.CLUSTER_DELETING,
-        Reason.FOREIGN_OBJECT,
-        Reason.INVALID_SPEC,
-        Reason.CALENDAR_NOT_FOUND,
-        Reason.CALENDAR_INVALID,
-        Reason.PROVIDER_NOT_FOUND,
-        Reason.PROVIDER_REJECTED,
-    }
-)
+INVALID_REFERENCES: Final = frozenset(REASONS_OF[ConditionType.REFERENCES_VALID]["False"])
 
 
 class ConditionDraft(NamedTuple):
