@@ -106,7 +106,7 @@ HOSTILE = {
     ),
     "a rule of a mebibyte": (
         calendar(all_day("20261224", "RRULE:FREQ=DAILY;BYMONTHDAY=" + ",".join(["1"] * (MIB // 2 - 200)))),
-        "sense|processor|memory|iCalendar|dates",
+        "rules|sense|processor|memory|iCalendar|dates",
     ),
     "a count beyond all bounds": (
         calendar(all_day("00010101", "RRULE:FREQ=DAILY;COUNT=999999999999")),
