@@ -1,4 +1,4 @@
-"""The countries and subdivisions whose public holidays are known, as a table, so that nobody has to load the library.
+"""The countries and subdivisions with known public holidays, as a table: admission need not load the library.
 
 The table is made from the `holidays` package by `python -m crds.generate`; a test compares the two.
 """

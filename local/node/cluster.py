@@ -101,7 +101,7 @@ class NodeCluster:
         return self.plane.management
 
     def restart_kubelet(self) -> None:
-        """Has the kubelet register its Node again, as after somebody deleted that."""
+        """Has the kubelet register its Node again, as after a user deleted the Node."""
         self.kubelet.restart()
         asyncio.run(self._with(self._node_ready))
 

@@ -108,7 +108,7 @@ def _unwatched(found: Requeue, world: World, plan: Plan, outcome: Outcome, now: 
 
 
 def _deleted_at_once(world: World, outcome: Outcome) -> bool:
-    """Whether an object that we deleted is gone already: our own writes wake nobody, and the next step is possible."""
+    """Whether an object that we deleted is gone already: no watch event follows, and the next step is possible."""
     return any(isinstance(action, Delete) and world.child(action.role) is None for action in outcome.done)
 
 
