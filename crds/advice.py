@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from crds.schedule import Schedule
-from crds.scheduledmachine import ScheduledMachineSpec
+from crds.scheduledmachine import DEFAULT_TIMEOUT, WrittenSpec
 from crds.values import format_duration
 
 _GITOPS: Final = (
@@ -24,12 +24,12 @@ VERSION_MISSING: Final = (
 )
 
 
-def warnings_for(spec: ScheduledMachineSpec) -> tuple[str, ...]:
+def warnings_for(spec: WrittenSpec) -> tuple[str, ...]:
     """All that deserves a second look in a valid spec."""
     return tuple(_warnings(spec))
 
 
-def _warnings(spec: ScheduledMachineSpec) -> Iterator[str]:
+def _warnings(spec: WrittenSpec) -> Iterator[str]:
     schedule = spec.schedule
     if schedule.recurring.wraps_on_partial_days:
         yield (
@@ -40,16 +40,23 @@ def _warnings(spec: ScheduledMachineSpec) -> Iterator[str]:
     shortest, overlapping = _traits(schedule.recurring)
     if overlapping:
         yield _OVERLAP
-    grace = min(spec.graceful_shutdown_timeout, spec.node_drain_timeout)
+    grace = min(spec.graceful_shutdown_timeout or DEFAULT_TIMEOUT, spec.node_drain_timeout or DEFAULT_TIMEOUT)
     if shortest is not None and shortest < grace:
         yield (
             f"spec.schedule: has a window of {format_duration(shortest)}, shorter than the {format_duration(grace)} "
             "that shutting down may take (gracefulShutdownTimeout, nodeDrainTimeout)"
         )
+    stop = schedule.stop_early
+    if shortest is not None and isinstance(stop, timedelta) and shortest <= stop:
+        yield (
+            f"spec.schedule.stopEarly: leaves nothing of a window of {format_duration(shortest)}; such windows are "
+            "skipped"
+        )
     if spec.kill_if_commands:
         yield _GITOPS
     version = spec.machine_template and spec.machine_template.version
-    if spec.bootstrap_spec.kind not in KINDS_WITH_OWN_VERSION and version is None:
+    bootstrap = spec.bootstrap_spec
+    if bootstrap is not None and bootstrap.kind not in KINDS_WITH_OWN_VERSION and version is None:
         yield f"spec.machineTemplate.version: {VERSION_MISSING}"
 
 

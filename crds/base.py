@@ -10,6 +10,7 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     Strict,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
@@ -60,6 +61,18 @@ class Model(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+class StoredStatus(Model):
+    """A status as it is stored; all of its fields have defaults."""
+
+    @classmethod
+    def read(cls, raw: Any) -> Self:
+        """Read a stored status; one that makes no sense counts as none."""
+        try:
+            return cls.parse(raw if isinstance(raw, dict) else {})
+        except ValidationError:
+            return cls()
+
+
 def field_names(model: type[BaseModel]) -> frozenset[str]:
     """The names of a model's fields as users write them."""
     names = _FIELD_NAMES.get(model)
@@ -108,7 +121,7 @@ Lax = Strict(strict=False)
 
 
 def map_list(*keys: str) -> dict[str, JsonValue]:
-    """Schema words for a list whose entries are told apart by these fields."""
+    """Schema words for a list whose entries are identified by these fields."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 

@@ -3,7 +3,7 @@
 What is too large is named and then cut to what may be there: all other rules still look at the rest.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -17,14 +17,22 @@ from crds.fields import (
     DAY_ITEMS_MAX,
     EXCEPTIONS_MAX,
     HOUR_ITEMS_MAX,
+    OVERRIDDEN_MAX,
     PAIRS_MAX,
+    PARAMETERS_MAX,
+    SELECTED_MAX,
+    SELECTOR_VALUES_MAX,
     TAINTS_MAX,
     WINDOWS_MAX,
     YEARLY_MAX,
 )
+from crds.parameters import deeper_than
 from crds.schedulecalendar import CalendarSpec, ConfigMapKeyRef, HolidaysSpec, IcsSpec
-from crds.scheduledmachine import MachineTemplate, NodeTaint, ProviderSpec, ScheduledMachineSpec
+from crds.scheduledmachine import ClassRef, MachineTemplate, NodeTaint, ProviderSpec, WrittenSpec
+from crds.scheduledmachineclass import ClassParameter, ClassProviderSpec, ClassSpec
+from crds.scheduleoverride import OverrideSpec
 from crds.schedulespec import CalendarRef, ExceptionSpec, ScheduleSpec, WindowSpec
+from crds.selector import Requirement, Selector
 from crds.violations import Violation, ViolationReason
 
 FIELDS_MAX: Final = 100
@@ -48,10 +56,12 @@ class Limit:
     inner: "dict[str, Limit]" = field(default_factory=dict)
     each: "Limit | None" = None
 
-    @property
-    def holds(self) -> bool:
-        """Whether there is something to look at within."""
-        return bool(self.inner or self.each)
+    holds: bool = field(init=False)
+    """Whether there is something to look at within."""
+
+    def __post_init__(self) -> None:
+        """Finds out once what is asked for every object."""
+        object.__setattr__(self, "holds", bool(self.inner or self.each))
 
     def cut(self, given: Any) -> Any:
         """As much of it as is worth a closer look."""
@@ -69,8 +79,13 @@ _EXCEPTION: Final = Limit(
     known=field_names(ExceptionSpec),
     inner={"dates": Limit(DATES_MAX), "calendarRef": Limit(known=field_names(CalendarRef))},
 )
+_SETTABLE: Final = {
+    "machineTemplate": Limit(known=field_names(MachineTemplate), inner={"labels": _PAIRS, "annotations": _PAIRS}),
+    "killIfCommands": Limit(COMMANDS_MAX),
+    "nodeTaints": Limit(TAINTS_MAX, each=Limit(known=field_names(NodeTaint))),
+}
 _SPEC: Final = Limit(
-    known=field_names(ScheduledMachineSpec),
+    known=field_names(WrittenSpec),
     inner={
         "schedule": Limit(
             known=field_names(ScheduleSpec),
@@ -81,11 +96,11 @@ _SPEC: Final = Limit(
                 "exceptions": Limit(EXCEPTIONS_MAX, each=_EXCEPTION),
             },
         ),
+        "classRef": Limit(known=field_names(ClassRef)),
+        "parameters": Limit(PARAMETERS_MAX),
         "bootstrapSpec": _PROVIDER,
         "infrastructureSpec": _PROVIDER,
-        "machineTemplate": Limit(known=field_names(MachineTemplate), inner={"labels": _PAIRS, "annotations": _PAIRS}),
-        "killIfCommands": Limit(COMMANDS_MAX),
-        "nodeTaints": Limit(TAINTS_MAX, each=Limit(known=field_names(NodeTaint))),
+        **_SETTABLE,
     },
 )
 _CALENDAR: Final = Limit(
@@ -97,6 +112,25 @@ _CALENDAR: Final = Limit(
         "ics": Limit(known=field_names(IcsSpec), inner={"configMapKeyRef": Limit(known=field_names(ConfigMapKeyRef))}),
     },
 )
+_REQUIREMENT: Final = Limit(known=field_names(Requirement), inner={"values": Limit(SELECTOR_VALUES_MAX)})
+_SELECTOR: Final = Limit(
+    known=field_names(Selector),
+    inner={"matchLabels": Limit(SELECTED_MAX), "matchExpressions": Limit(SELECTED_MAX, each=_REQUIREMENT)},
+)
+_OVERRIDE: Final = Limit(
+    known=field_names(OverrideSpec), inner={"machines": Limit(OVERRIDDEN_MAX), "selector": _SELECTOR}
+)
+_OF_CLASS: Final = Limit(known=field_names(ClassProviderSpec))
+_CLASS: Final = Limit(
+    known=field_names(ClassSpec),
+    inner={
+        "namespaceSelector": _SELECTOR,
+        "parameters": Limit(PARAMETERS_MAX, each=Limit(known=field_names(ClassParameter))),
+        "bootstrapSpec": _OF_CLASS,
+        "infrastructureSpec": _OF_CLASS,
+        **_SETTABLE,
+    },
+)
 
 
 def _object(spec: Limit) -> Limit:
@@ -106,6 +140,8 @@ def _object(spec: Limit) -> Limit:
 
 MACHINE: Final = _object(_SPEC)
 CALENDAR: Final = _object(_CALENDAR)
+OVERRIDE: Final = _object(_OVERRIDE)
+CLASS: Final = _object(_CLASS)
 
 
 def fitted(raw: Raw, limit: Limit = MACHINE) -> tuple[Raw, list[Violation]]:
@@ -150,25 +186,10 @@ def _too_deep(raw: Raw) -> Iterator[Violation]:
     for name in ("bootstrapSpec", "infrastructureSpec"):
         envelope = spec.get(name)
         payload = envelope.get("spec") if type(envelope) is dict else None
-        if _deeper_than(payload, DEPTH_MAX):
+        if deeper_than(payload, DEPTH_MAX):
             yield Violation(
                 f"spec.{name}.spec", "deeply nested", DEPTH_MESSAGE, ViolationReason.TOO_LONG, given=payload
             )
-
-
-def _deeper_than(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit + 1):
-        level = [inner for item in level for inner in _contents(item)]
-        if not level:
-            return False
-    return True
-
-
-def _contents(value: Any) -> Iterable[Any]:
-    if type(value) is dict:
-        return value.values()
-    return value if type(value) is list else ()
 
 
 def _too_many(path: str, given: Any, limit: int) -> Violation:

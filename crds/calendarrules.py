@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -9,9 +10,10 @@ from pydantic import ValidationError
 from crds import cel, countries, names, syntax
 from crds.bounds import CALENDAR, fitted
 from crds.calendars import CalendarKind
-from crds.changes import merely_being_deleted, what_it_changes
-from crds.envelope import UnknownFields, envelope_rules
+from crds.changes import answers_for
+from crds.envelope import UnknownFields, envelope_rules, in_no_namespace
 from crds.schedulecalendar import CalendarSpec
+from crds.unread import UNREAD_MAX, unread_fields
 from crds.violations import Violation, ViolationReason, translated
 
 Raw = dict[str, Any]
@@ -43,14 +45,8 @@ def check_calendar(
         return CalendarVerdict(None, (Violation.of("", raw, "must be an object", ViolationReason.TYPE),))
     spec, violations = _examined(raw, kind, unknown)
     readable = spec if not violations else None
-    if old is not None and violations:
-        violations = [] if merely_being_deleted(raw, old) else _of_the_update(raw, old, violations, kind)
-    return CalendarVerdict(readable, tuple(violations))
-
-
-def _of_the_update(raw: Raw, old: Raw, violations: list[Violation], kind: CalendarKind) -> list[Violation]:
-    _, before = _examined(old, kind, "forbid")
-    return what_it_changes(raw, old, violations, before)
+    held = answers_for(raw, old, violations, lambda before: _examined(before, kind, "forbid")[1])
+    return CalendarVerdict(readable, tuple(held))
 
 
 def _examined(given: Raw, kind: CalendarKind, unknown: UnknownFields) -> tuple[CalendarSpec | None, list[Violation]]:
@@ -59,8 +55,9 @@ def _examined(given: Raw, kind: CalendarKind, unknown: UnknownFields) -> tuple[C
     violations += wrong
     violations += envelope_rules(raw, unknown, kind=kind, name_max=syntax.PREFIX_MAX)
     if kind is CalendarKind.CLUSTER:
-        violations += _in_no_namespace(raw)
+        violations += in_no_namespace(raw, kind)
     if type(raw.get("spec")) is dict:
+        violations += _unread(raw["spec"]) if unknown == "ignore" else ()
         violations += _spec_rules(raw["spec"])
     return parsed, violations
 
@@ -74,20 +71,17 @@ def _parsed(spec: Any, unknown: UnknownFields) -> tuple[CalendarSpec | None, lis
         return None, [_without_text(each) for each in translated(error, "spec", CalendarSpec)]
 
 
+def _unread(spec: Raw) -> Iterator[Violation]:
+    """Unknown fields of a stored calendar: each may add dates or take some away."""
+    return islice(unread_fields(CalendarSpec, spec, "spec"), UNREAD_MAX)
+
+
 def _without_text(violation: Violation) -> Violation:
     """The text of a calendar is never quoted: who reads the message need not be who may read the calendar."""
     if violation.field != "spec.ics.inline" or not isinstance(violation.given, str):
         return violation
     size = f"{len(violation.given)} characters"
     return replace(violation, value=size, given=size)
-
-
-def _in_no_namespace(raw: Raw) -> Iterator[Violation]:
-    metadata = raw.get("metadata")
-    namespace = metadata.get("namespace") if type(metadata) is dict else None
-    if namespace:
-        message = f"must be left out: a {CalendarKind.CLUSTER} is in no namespace"
-        yield Violation.of("metadata.namespace", namespace, message, ViolationReason.FORBIDDEN)
 
 
 def _spec_rules(spec: Raw) -> Iterator[Violation]:

@@ -7,12 +7,11 @@ calendars cannot all be read is undecidable, and nothing may be done for its sak
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
 from crds.dates import Anniversary, Dates, Days, Either, Yearly, date_of
-from crds.zones import Zone
+from crds.zones import OffsetSpan, Zone
 
 _DAY = 86400
 
@@ -49,12 +48,6 @@ class CalendarEvent(NamedTuple):
     ends: int
     name: str = ""
 
-    def days(self, zone: Zone) -> NamedDays:
-        """The dates that it touches; one that ends at midnight does not touch the new day."""
-        first = _local_day(zone, self.begins)
-        last = _local_day(zone, max(self.begins, self.ends - 1))
-        return NamedDays(min(first, last), max(first, last), self.name)
-
 
 class CalendarProblem(StrEnum):
     """Why a calendar cannot be read, as conditions name it."""
@@ -69,6 +62,8 @@ class UnreadableCalendar:
 
     problem: CalendarProblem
     message: str
+    passing: bool = False
+    """Whether the same calendar may well be readable at the next attempt."""
 
 
 @dataclass(frozen=True)
@@ -79,46 +74,50 @@ class CalendarDates:
     yearly: tuple[Anniversary, ...] = ()
     events: tuple[CalendarEvent, ...] = ()
     through: int | None = None
-    _in_zones: dict[str, "ZonedDates"] = field(default_factory=dict, compare=False, repr=False)
+    _in_zones: dict[str, Either] = field(default_factory=dict, compare=False, repr=False)
 
-    def in_zone(self, zone: Zone) -> "ZonedDates":
-        """Its dates as they are in a zone; only events depend on it."""
+    def in_zone(self, zone: Zone) -> Either:
+        """Its dates as they are in a zone, as the algebra takes them; only events depend on it."""
         key = zone.name if self.events else ""
         if key not in self._in_zones:
-            named = (*self.days, *(event.days(zone) for event in self.events))
-            self._in_zones[key] = ZonedDates(named, Yearly(self.yearly))
+            days = (Days(each.first, each.last) for each in (*self.days, *days_of(self.events, zone)))
+            self._in_zones[key] = Either(Dates(days), Yearly(self.yearly))
         return self._in_zones[key]
 
+    def name(self, day: int, zone: Zone) -> str:
+        """The names of a day in a zone, each once; empty if it has none."""
+        # Only for the few events near the day is the zone asked, which takes long.
+        near = (each for each in self.events if each.begins < (day + 2) * _DAY and each.ends >= (day - 1) * _DAY)
+        named = sorted(each for each in (*self.days, *days_of(near, zone)) if each.first <= day <= each.last)
+        return ", ".join(dict.fromkeys(each.name for each in named if each.name))
 
-@dataclass(frozen=True)
-class ZonedDates:
-    """The dates of a calendar in one zone."""
-
-    named: tuple[NamedDays, ...]
-    yearly: Yearly
-
-    @cached_property
-    def source(self) -> Either:
-        """The dates without their names, as the algebra takes them."""
-        return Either(Dates(Days(each.first, each.last) for each in self.named), self.yearly)
-
-    def name(self, day: int) -> str:
-        """The names of a day, each once; empty if it has none."""
-        names = (each.name for each in self._ordered if each.first <= day <= each.last and each.name)
-        return ", ".join(dict.fromkeys(names))
-
-    def upcoming(self, day: int, count: int) -> list["NamedDate"]:
+    def upcoming(self, day: int, count: int, zone: Zone) -> list["NamedDate"]:
         """The first days from a day on, with their names."""
-        return [NamedDate(str(date_of(each)), self.name(each)) for each in islice(self._from(day), count)]
+        days = islice(_single_days(self.in_zone(zone), day), count)
+        return [NamedDate(str(date_of(each)), self.name(each, zone)) for each in days]
 
-    @cached_property
-    def _ordered(self) -> list[NamedDays]:
-        return sorted(self.named)
 
-    def _from(self, day: int) -> Iterator[int]:
-        while (run := self.source.run(day)) is not None:
-            yield from range(run.first, run.last + 1)
-            day = run.last + 1
+def days_of(events: Iterable[CalendarEvent], zone: Zone) -> Iterator[NamedDays]:
+    """The dates that events touch; one that ends at midnight does not touch the new day."""
+    span = zone.span(0)
+    for event in events:
+        end = max(event.begins, event.ends - 1)
+        span = _span(zone, event.begins, span)
+        first = (event.begins + span.offset) // _DAY
+        span = _span(zone, end, span)
+        last = (end + span.offset) // _DAY
+        yield NamedDays(min(first, last), max(first, last), event.name)
+
+
+def _span(zone: Zone, moment: int, guess: OffsetSpan) -> OffsetSpan:
+    """The span around a moment: mostly that of the moment before it."""
+    return guess if guess.start <= moment < guess.end else zone.span(moment)
+
+
+def _single_days(dates: Either, day: int) -> Iterator[int]:
+    while (run := dates.run(day)) is not None:
+        yield from range(run.first, run.last + 1)
+        day = run.last + 1
 
 
 class NamedDate(NamedTuple):
@@ -186,7 +185,3 @@ def problems_with(references: Iterable[CalendarReference], calendars: Calendars)
 def _missing(reference: CalendarReference) -> UnreadableCalendar:
     where = " in this namespace" if reference.kind is CalendarKind.NAMESPACED else ""
     return UnreadableCalendar(CalendarProblem.NOT_FOUND, f"there is no {reference}{where}")
-
-
-def _local_day(zone: Zone, moment: int) -> int:
-    return (moment + zone.span(moment).offset) // _DAY

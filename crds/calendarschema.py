@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from crds import names
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
-from crds.schema import column, structural, without
+from crds.schema import MOVED, DefinedKind, definition, object_of, structural, without
 
 Schema = dict[str, Any]
 
@@ -18,8 +18,6 @@ WIDE_COLUMNS: Final = (
     ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it can be read or not"),
     ("Message", "string", '.status.conditions[?(@.type=="Ready")].message', "What is wrong, if anything"),
 )
-MOVED_BY_CLUSTERCTL: Final = {"clusterctl.cluster.x-k8s.io": "", "clusterctl.cluster.x-k8s.io/move": ""}
-"""`clusterctl move` takes calendars along."""
 
 
 def calendar_definitions() -> list[Schema]:
@@ -37,48 +35,11 @@ def calendar_definitions() -> list[Schema]:
 
 
 def _definition(scope: str, kind: str, plural: str, short_name: str, description: str) -> Schema:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{names.GROUP}", "labels": dict(MOVED_BY_CLUSTERCTL)},
-        "spec": {
-            "group": names.GROUP,
-            "scope": scope,
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": plural,
-                "singular": kind.lower(),
-                "shortNames": [short_name],
-            },
-            "versions": [_version(kind, description)],
-        },
-    }
-
-
-def _version(kind: str, description: str) -> Schema:
-    columns = [*(column(*each) for each in COLUMNS), *(column(*each, wide=True) for each in WIDE_COLUMNS)]
-    return {
-        "name": names.VERSION,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "additionalPrinterColumns": columns,
-        "schema": {"openAPIV3Schema": calendar_schema(kind, description)},
-    }
+    what = DefinedKind(kind, plural, short_name, COLUMNS, WIDE_COLUMNS, scope, MOVED)
+    return definition(what, calendar_schema(kind, description))
 
 
 def calendar_schema(kind: str, description: str) -> Schema:
     """The structural schema of a calendar."""
-    return {
-        "type": "object",
-        "description": description,
-        "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string", "description": f"Always {names.API_VERSION}."},
-            "kind": {"type": "string", "description": f"Always {kind}."},
-            "metadata": {"type": "object"},
-            "spec": {**structural(CalendarSpec), "description": "The dates of the calendar."},
-            "status": without(structural(CalendarStatus), "nullable"),
-        },
-    }
+    spec = {**structural(CalendarSpec), "description": "The dates of the calendar."}
+    return object_of(kind, description, spec, without(structural(CalendarStatus), "nullable"))

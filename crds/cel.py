@@ -36,6 +36,21 @@ class CelRule(TypedDict, total=False):
     optionalOldSelf: bool
 
 
+class Check(NamedTuple):
+    """One entry of a policy's `validations`; `message_expression` is CEL for a message that names values."""
+
+    field: str
+    expression: str
+    message: str
+    message_expression: str = ""
+    reason: str = "Invalid"
+
+    def to_json(self) -> dict[str, Any]:
+        """As the API has it."""
+        entry = {"expression": self.expression, "message": f"{self.field}: {self.message}", "reason": self.reason}
+        return {**entry, "messageExpression": self.message_expression} if self.message_expression else entry
+
+
 def validations(rules: Iterable[CelRule]) -> dict[str, Any]:
     """The rules as schema words."""
     return {VALIDATIONS: list(rules)}
@@ -47,7 +62,7 @@ def _quoted(pattern: str) -> str:
 
 
 def matches(pattern: str, message: str) -> CelRule:
-    """What `pattern` in a schema says too, but in words that help whoever reads the refusal."""
+    """The same as `pattern` in a schema, with a message that helps the reader of the refusal."""
     return {"rule": f"self.matches({_quoted(pattern)})", "message": message}
 
 
@@ -67,6 +82,12 @@ def duration(limit: timedelta) -> CelRule:
         "rule": f"{readable} && {bounds}",
         "message": f"must be a duration such as 90s, 5m or 1h30m, more than 0 and at most {format_duration(limit)}",
     }
+
+
+def lead(limit: timedelta) -> CelRule:
+    """A duration, or Auto."""
+    fixed = duration(limit)
+    return {"rule": f"self == 'Auto' || {fixed['rule']}", "message": f"{fixed['message']}; or Auto"}
 
 
 _WORDS: Final = (
@@ -132,6 +153,19 @@ CALENDAR: Final[CelRule] = {
     "rule": "has(self.dates) && size(self.dates) > 0 || has(self.yearly) && size(self.yearly) > 0"
     " || has(self.holidays) || has(self.ics)",
     "message": "needs dates or yearly with at least one entry, or holidays, or ics",
+}
+
+
+def _is_label_key(key: str) -> str:
+    return (
+        f"{key}.matches({_quoted(syntax.anchored(syntax.QUALIFIED_NAME))}) && {key}.indexOf('/') <= {syntax.PREFIX_MAX}"
+    )
+
+
+LABEL_KEY: Final[tuple[CelRule, ...]] = ({"rule": _is_label_key("self"), "message": syntax.KEY_MESSAGE},)
+LABEL_KEYS: Final[CelRule] = {
+    "rule": f"self.all(k, {_is_label_key('k')})",
+    "message": f"keys {syntax.KEY_MESSAGE}",
 }
 
 TAINT_KEY: Final[tuple[CelRule, ...]] = (
@@ -216,6 +250,29 @@ SCHEDULE_FIELDS: Final = (
     ),
 )
 SCHEDULE: Final[tuple[CelRule, ...]] = tuple(_ratcheted(rule) for rule in SCHEDULE_FIELDS)
+
+SPEC_MISSING: Final = "is required, unless classRef names a class"
+CLASS_AND_SPEC: Final = "cannot be combined with classRef; the class says what is created"
+PARAMETERS_ALONE: Final = "needs classRef: parameters are those of a class"
+PROVIDER_SPECS: Final = ("bootstrapSpec", "infrastructureSpec")
+
+SPEC_FIELDS: Final = (
+    *(
+        Several(f"has(self.classRef) || has(self.{name})", SPEC_MISSING, name, ("classRef", name))
+        for name in PROVIDER_SPECS
+    ),
+    *(
+        Several(f"!has(self.classRef) || !has(self.{name})", CLASS_AND_SPEC, name, ("classRef", name))
+        for name in PROVIDER_SPECS
+    ),
+    Several(
+        "has(self.classRef) || !has(self.parameters)",
+        PARAMETERS_ALONE,
+        "parameters",
+        ("classRef", "parameters"),
+    ),
+)
+SPEC: Final[tuple[CelRule, ...]] = tuple(_ratcheted(rule) for rule in SPEC_FIELDS)
 
 NAME_TOO_LONG: Final = f"metadata.name must be at most {syntax.MACHINE_NAME_MAX} characters"
 CLUSTER_MOVED: Final = "cannot change while a Machine exists"

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final
 
 import orjson
@@ -19,6 +19,25 @@ def merely_being_deleted(raw: Raw, old: Raw) -> bool:
     metadata = raw.get("metadata")
     deleting = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
     return deleting and same(raw.get("spec"), old.get("spec"))
+
+
+def answers_for(
+    raw: Raw,
+    old: Raw | None,
+    violations: list[Violation],
+    before: Callable[[Raw], list[Violation]],
+    moved: Callable[[Raw, Raw], Iterable[Violation]] = lambda _raw, _old: (),
+) -> list[Violation]:
+    """The violations that are held against an object: all if it is new, of an update those that it brings or touches.
+
+    `before` finds those of the old object, `moved` the fields that the update must not change.
+    """
+    if old is None:
+        return violations
+    if merely_being_deleted(raw, old):
+        return []
+    brought = what_it_changes(raw, old, violations, before(old)) if violations else []
+    return [*brought, *moved(raw, old)]
 
 
 def what_it_changes(raw: Raw, old: Raw, after: list[Violation], before: list[Violation]) -> list[Violation]:

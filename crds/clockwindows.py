@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from crds.days import ALL_WEEKDAYS, Calendar
-from crds.recurrence import CALENDAR_CYCLE, DAY, Run, patience_for
+from crds.recurrence import DAY, OfCalendarDays, Run
 from crds.timeofday import MINUTES_A_DAY, TimeOfDay
-from crds.zones import BEGINNING, END, FURTHEST_EAST, Span, Zone
+from crds.zones import END, FURTHEST_EAST, OffsetSpan, Zone
 
 MINUTES_A_WEEK: Final = 7 * MINUTES_A_DAY
 
@@ -41,7 +41,7 @@ class ClockWindow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ClockWindows:
+class ClockWindows(OfCalendarDays):
     """A union of windows, ordered by the time at which they begin."""
 
     windows: tuple[ClockWindow, ...]
@@ -63,30 +63,11 @@ class ClockWindows:
         return _REACH
 
     @property
-    def settled(self) -> int:
-        """It has no dates."""
-        return BEGINNING
-
-    @property
-    def cycle(self) -> int:
-        """As the calendar."""
-        return CALENDAR_CYCLE
-
-    @property
     def calendar(self) -> Calendar:
         """The days on which windows begin."""
         return Calendar(weekdays=self.weekdays)
 
-    @property
-    def patience(self) -> int:
-        """As long as for any week."""
-        return patience_for(self.calendar, unbroken=self.unbroken)
-
-    def next_day(self, day: int) -> int | None:
-        """The first day on which a window begins."""
-        return self.calendar.next_day(day)
-
-    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def runs(self, zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         """The windows that begin within the span; of an unbroken week, only its edges day by day."""
         first, last = self._first_day(span, after), (span.end + span.offset - 1) // DAY
         if self.unbroken and last - first > 6:
@@ -101,7 +82,7 @@ class ClockWindows:
                 yield opens, closes
         yield from self._on_days(self._days(first, last), zone, span, after)
 
-    def _first_day(self, span: Span, after: int) -> int:
+    def _first_day(self, span: OffsetSpan, after: int) -> int:
         """The first day of which a window may begin within the span and end after a moment.
 
         Two days before: one because a window may end on the next day, one because the clock may change meanwhile.
@@ -114,7 +95,7 @@ class ClockWindows:
             yield found
             found = self.next_day(found + 1)
 
-    def _on_days(self, days: Iterable[int], zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def _on_days(self, days: Iterable[int], zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         for day in days:
             weekday, midnight = (day + _THURSDAY) % 7, day * DAY
             for window in self.windows:
@@ -127,7 +108,7 @@ class ClockWindows:
                         yield opens, closes
 
 
-def _instant(zone: Zone, span: Span, wall: int) -> int:
+def _instant(zone: Zone, span: OffsetSpan, wall: int) -> int:
     """The first moment at which the clock shows a time; quick for most, which are far from a change of the clock."""
     moment = wall - span.offset
     if span.start + FURTHEST_EAST <= moment < span.end:

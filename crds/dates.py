@@ -6,6 +6,7 @@ year costs as much as a single date.
 
 import calendar
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -43,8 +44,8 @@ class Dates:
 
     def __init__(self, runs: Iterable[Days] = ()) -> None:
         joined = list(_joined(sorted(runs)))
-        self._firsts = [run.first for run in joined]
-        self._lasts = [run.last for run in joined]
+        self._firsts = array("i", [run.first for run in joined])
+        self._lasts = array("i", [run.last for run in joined])
         self._hash = hash((tuple(self._firsts), tuple(self._lasts)))
 
     @classmethod

@@ -39,9 +39,9 @@ class Calendar:
     @property
     def is_daily(self) -> bool:
         """Whether every day is in it."""
-        any_date, any_weekday = self.days == ALL_DAYS, self.weekdays == ALL_WEEKDAYS
-        whole = any_date or any_weekday if self.either else any_date and any_weekday
-        return self.months == ALL_MONTHS and whole
+        whole = (self.days == ALL_DAYS, self.weekdays == ALL_WEEKDAYS)
+        matches = any(whole) if self.either else all(whole)
+        return self.months == ALL_MONTHS and matches
 
     @property
     def is_empty(self) -> bool:

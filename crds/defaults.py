@@ -8,14 +8,15 @@ from crds.values import DEFAULT_DURATION, format_duration
 
 Raw = dict[str, Any]
 
-SPEC: Final[Raw] = {
+SPEC: Final[Raw] = {"killSwitch": False}
+WITHOUT_CLASS: Final[Raw] = {
     "priority": DEFAULT_PRIORITY,
     "gracefulShutdownTimeout": format_duration(DEFAULT_TIMEOUT),
     "nodeDrainTimeout": format_duration(DEFAULT_TIMEOUT),
     "provisioningTimeout": format_duration(DEFAULT_PROVISIONING_TIMEOUT),
-    "killSwitch": False,
     "nodeTaints": [],
 }
+"""Fields that a class may set: beside one they stay absent."""
 SCHEDULE: Final[Raw] = {"timezone": str(DEFAULT_TIMEZONE), "enabled": True}
 WEEKLY: Final[Raw] = {"daysOfWeek": [], "hoursOfDay": []}
 CRON: Final[Raw] = {"duration": format_duration(DEFAULT_DURATION)}
@@ -26,7 +27,7 @@ def absent(raw: Any) -> dict[tuple[str, ...], Any]:
     spec = raw.get("spec") if isinstance(raw, dict) else None
     if not isinstance(spec, dict):
         return {}
-    missing = _missing(("spec",), spec, SPEC)
+    missing = _missing(("spec",), spec, SPEC | (WITHOUT_CLASS if spec.get("classRef") is None else {}))
     schedule = spec.get("schedule")
     if isinstance(schedule, dict):
         missing |= _missing(("spec", "schedule"), schedule, SCHEDULE | _of_its_form(schedule))
@@ -43,13 +44,19 @@ def _of_its_form(schedule: Raw) -> Raw:
 def stale(raw: Any, old: Any) -> list[tuple[str, ...]]:
     """The defaults that were written for what an update takes away, by path: they would only stand in its way.
 
-    `kubectl apply` removes what its user wrote before, cron, but not the duration that defaulting put beside it.
+    `kubectl apply` removes what its user wrote before, cron, but not the duration that defaulting put beside it; where
+    a class takes the place of the two specs, likewise.
     """
     before, after = _schedule(old), _schedule(raw)
-    if before.get("cron") is None or after.get("cron") is not None:
-        return []
-    left = (name for name, value in CRON.items() if before.get(name) == value == after.get(name))
-    return [("spec", "schedule", name) for name in left]
+    gone = before.get("cron") is not None and after.get("cron") is None
+    found: list[tuple[str, ...]] = [("spec", "schedule", name) for name in _left(before, after, CRON)] if gone else []
+    before, after = _spec(old), _spec(raw)
+    replaced = before and before.get("classRef") is None and after.get("classRef") is not None
+    return [*found, *(("spec", name) for name in _left(before, after, WITHOUT_CLASS))] if replaced else found
+
+
+def _left(before: Raw, after: Raw, defaults: Raw) -> list[str]:
+    return [name for name, value in defaults.items() if before.get(name) == value == after.get(name)]
 
 
 def cleared(raw: Any, old: Any) -> Any:
@@ -67,9 +74,13 @@ def _without(raw: Raw, path: tuple[str, ...]) -> Raw:
 
 
 def _schedule(raw: Any) -> Raw:
-    spec = raw.get("spec") if isinstance(raw, dict) else None
-    schedule = spec.get("schedule") if isinstance(spec, dict) else None
+    schedule = _spec(raw).get("schedule")
     return schedule if isinstance(schedule, dict) else {}
+
+
+def _spec(raw: Any) -> Raw:
+    spec = raw.get("spec") if isinstance(raw, dict) else None
+    return spec if isinstance(spec, dict) else {}
 
 
 def _missing(at: tuple[str, ...], given: Raw, wanted: Raw) -> dict[tuple[str, ...], Any]:

@@ -12,6 +12,7 @@ from crds.violations import Violation, ViolationReason, printable, translated
 
 Raw = dict[str, Any]
 UnknownFields = Literal["forbid", "ignore"]
+"""What becomes of fields that this version does not know; in a schedule and in a calendar none is ever ignored."""
 
 TOP_LEVEL: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 METADATA: Final = frozenset(
@@ -39,7 +40,7 @@ DEFAULT_NAMESPACE: Final = "default"
 GENERATED_SUFFIX: Final = 5
 """What the API server appends to `generateName`."""
 LISTED_MAX: Final = 100
-"""More wrong entries of metadata are counted: API servers refuse them before anybody is asked."""
+"""More wrong entries of metadata are counted: API servers refuse them before they call webhooks."""
 
 
 def namespace_of(raw: Raw) -> str:
@@ -121,3 +122,12 @@ def _judged(field: str, value: Any, rule: Callable[[str], object]) -> Iterator[V
         rule(value)
     except InvalidValue as error:
         yield Violation.of(field, value, error.message)
+
+
+def in_no_namespace(raw: Raw, kind: str) -> Iterator[Violation]:
+    """Whether an object of a cluster-scoped kind names a namespace."""
+    metadata = raw.get("metadata")
+    namespace = metadata.get("namespace") if type(metadata) is dict else None
+    if namespace:
+        message = f"must be left out: a {kind} is in no namespace"
+        yield Violation.of("metadata.namespace", namespace, message, ViolationReason.FORBIDDEN)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from crds.dates import Days, Either, Yearly
 from crds.days import FIRST_DAY, LAST_DAY
 from crds.recurrence import DAY, YEAR, Recurrence, Run
-from crds.zones import Span, Zone
+from crds.zones import OffsetSpan, Zone
 
 
 class State(StrEnum):
@@ -45,8 +45,6 @@ class Exceptions:
     """The rules in their order."""
 
     rules: tuple[ExceptionRule, ...]
-    known_through: int | None = None
-    """The last day that all calendars know; None if what they say holds for ever."""
     _yearly: tuple[Effective, ...] = field(init=False, compare=False, repr=False)
     """What the days of every year make of it: at a position, by the rules before it; at the end, by all of them."""
 
@@ -172,12 +170,12 @@ class Excepted:
             return by_date.first if by_date else by_rule
         return min(by_rule, by_date.first)
 
-    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def runs(self, zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         """What opens on dates that are not closed, and the open dates."""
         by_rule = (run for part in self._parts(span, after) for run in self.base.runs(zone, part, after))
         return merge(by_rule, self._open(zone, span, after))
 
-    def _parts(self, span: Span, after: int) -> Iterator[Span]:
+    def _parts(self, span: OffsetSpan, after: int) -> Iterator[OffsetSpan]:
         """The span without the dates to leave out, from where something may still be open after a moment."""
         start, offset = span.start, span.offset
         day = (max(start, after - self.base.reach) + offset) // DAY
@@ -185,10 +183,10 @@ class Excepted:
         while start < span.end:
             left_out = self._left_out(day)
             if left_out is None or left_out.first * DAY - offset >= span.end:
-                yield Span(start, span.end, offset)
+                yield OffsetSpan(start, span.end, offset)
                 return
             if left_out.first * DAY - offset > start:
-                yield Span(start, left_out.first * DAY - offset, offset)
+                yield OffsetSpan(start, left_out.first * DAY - offset, offset)
             following = self.base.next_day(left_out.last + 1)
             if following is None:
                 return
@@ -203,7 +201,7 @@ class Excepted:
                 return inner
         return closed
 
-    def _open(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def _open(self, zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         """The open dates as far as they lie in the span; the next one goes on where a span cuts them."""
         day = (max(span.start, after) + span.offset) // DAY - 1
         found = self.exceptions.run(day, State.OPEN)

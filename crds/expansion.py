@@ -93,7 +93,7 @@ def expanded(spec: CalendarSpec, computed: Computed | None = None, horizon: Hori
     )
 
 
-class Outlook(NamedTuple):
+class CalendarOutlook(NamedTuple):
     """A calendar's status, and the moment at which it will say something else."""
 
     status: CalendarStatus
@@ -102,13 +102,13 @@ class Outlook(NamedTuple):
 
 def outlook(
     dates: CalendarDates | UnreadableCalendar, now: datetime, generation: int, before: CalendarStatus
-) -> Outlook:
+) -> CalendarOutlook:
     """What the controller reports of a calendar. It is to look again when the next date is over, or the year is."""
     if isinstance(dates, UnreadableCalendar):
         ready = _ready(dates, now, generation, before)
-        return Outlook(CalendarStatus(conditions=(ready,), observed_generation=generation), None)
+        return CalendarOutlook(CalendarStatus(conditions=(ready,), observed_generation=generation), None)
     today = day_of(now.astimezone(UTC).date())
-    upcoming = dates.in_zone(Zone.parse("UTC")).upcoming(today, NEXT_DATES_MAX)
+    upcoming = dates.upcoming(today, NEXT_DATES_MAX, Zone.parse("UTC"))
     status = CalendarStatus(
         conditions=(_ready(None, now, generation, before),),
         next_dates=tuple(NextDate(date=each.date, name=_name(each.name) or None) for each in upcoming),
@@ -118,7 +118,7 @@ def outlook(
     ends = [date.fromisoformat(upcoming[0].date) + timedelta(days=1)] if upcoming else []
     if dates.through is not None:
         ends.append(date(now.astimezone(UTC).year + 1, 1, 1))
-    return Outlook(status, datetime.combine(min(ends), datetime.min.time(), UTC) if ends else None)
+    return CalendarOutlook(status, datetime.combine(min(ends), datetime.min.time(), UTC) if ends else None)
 
 
 def _ready(problem: UnreadableCalendar | None, now: datetime, generation: int, before: CalendarStatus) -> Condition:

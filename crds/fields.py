@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
+from types import UnionType
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from crds import calendars, cel, patterns, syntax, values
-from crds.base import Lax
+from crds.base import Lax, rfc3339
 from crds.cron import CRON_MAX
 from crds.dates import YEARLY_ALLOWED, Anniversary, Dates, Yearly
+from crds.leads import MAX_LEAD, Auto, format_lead, parse_lead
+from crds.moment import ALLOWED as MOMENT_ALLOWED
+from crds.moment import parse_moment
 from crds.syntax import anchored
 from crds.timeofday import END_MESSAGE, START_MESSAGE, TimeOfDay
 from crds.values import DaySet, HourSet, InvalidValue, Zone, format_duration, parse_duration
@@ -30,12 +34,21 @@ YEARLY_MAX: Final = 366
 ICS_MAX: Final = 1024 * 1024
 SUBDIVISION_MAX: Final = 64
 TIME_MAX: Final = 5
+MOMENT_MAX: Final = 35
+OVERRIDDEN_MAX: Final = 16
+"""A ValidatingAdmissionPolicy cannot afford to ask about the rights on more machines."""
+SELECTED_MAX: Final = 16
+SELECTOR_VALUES_MAX: Final = 32
+REASON_MAX: Final = 256
+USER_MAX: Final = 1024
 COMMANDS_MAX: Final = 100
 COMMAND_MAX: Final = 256
 TAINTS_MAX: Final = 64
 PAIRS_MAX: Final = 64
 DURATION_MAX: Final = 32
 REMEMBERED: Final = 4096
+PARAMETERS_MAX: Final = 64
+PARAMETER_NAME_MAX: Final = 63
 ANNOTATIONS_MAX: Final = 262144
 """Bytes of all annotations together, as everywhere in Kubernetes."""
 
@@ -80,7 +93,7 @@ class Items:
 class Parsed:
     """Reads a text into a typed value; one that is typed already, as in tests and defaults, passes."""
 
-    kind: type
+    kind: type | UnionType
     parse: Callable[[Any], Any]
     write: Callable[[Any], str] = str
 
@@ -192,6 +205,11 @@ Timezone = Annotated[
 ]
 WindowDuration = Annotated[timedelta, *_duration(values.MAX_DURATION, nullable=True)]
 Timeout = Annotated[timedelta, *_duration(values.MAX_TIMEOUT)]
+Lead = Annotated[
+    timedelta | Auto,
+    Parsed(timedelta | Auto, _remembered(parse_lead, DURATION_MAX), format_lead),
+    _schema(DURATION_MAX, cel.lead(MAX_LEAD), nullable=True),
+]
 
 APIVersion = Annotated[
     str,
@@ -207,6 +225,23 @@ Namespace = Annotated[
     _schema(syntax.NAME_MAX, cel.matches(anchored(syntax.DNS_LABEL), syntax.NAMESPACE_MESSAGE), nullable=True),
 ]
 Payload = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})]
+Anything = Annotated[Any, WithJsonSchema({"x-kubernetes-preserve-unknown-fields": True, "nullable": True})]
+ParameterName = Annotated[
+    str,
+    AfterValidator(syntax.parameter_name),
+    _schema(PARAMETER_NAME_MAX, cel.matches(anchored(syntax.PARAMETER_NAME), syntax.PARAMETER_NAME_MESSAGE)),
+]
+ParameterValues = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "nullable": True,
+            "maxProperties": PARAMETERS_MAX,
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+    ),
+]
 ClusterName = Annotated[
     str,
     AfterValidator(syntax.cluster_name),
@@ -234,6 +269,29 @@ ObjectName = Annotated[
     str,
     AfterValidator(syntax.subdomain),
     _schema(syntax.PREFIX_MAX, cel.matches(anchored(syntax.SUBDOMAIN), syntax.OBJECT_NAME_MESSAGE)),
+]
+Moment = Annotated[
+    datetime,
+    Parsed(datetime, parse_moment, rfc3339),
+    _schema(MOMENT_MAX, cel.matches(patterns.MOMENT, MOMENT_ALLOWED)),
+]
+OptionalMoment = Annotated[
+    datetime,
+    Parsed(datetime, parse_moment, rfc3339),
+    _schema(MOMENT_MAX, cel.matches(patterns.MOMENT, MOMENT_ALLOWED), nullable=True),
+]
+_MACHINE_NAME: Final = cel.matches(anchored(syntax.SUBDOMAIN), syntax.MACHINE_NAME_MESSAGE)
+MachineNames = Annotated[
+    tuple[Annotated[str, AfterValidator(syntax.machine_name)], ...],
+    Lax,
+    Field(max_length=OVERRIDDEN_MAX),
+    _list_schema(_MACHINE_NAME, items_max=OVERRIDDEN_MAX, longest=syntax.MACHINE_NAME_MAX),
+]
+OverrideReason = Annotated[str, Field(max_length=REASON_MAX), _schema(REASON_MAX, nullable=True)]
+UserName = Annotated[
+    str,
+    Field(min_length=1, max_length=USER_MAX),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": USER_MAX, "nullable": True}),
 ]
 CalendarKind = Annotated[
     calendars.CalendarKind,
@@ -300,4 +358,24 @@ Annotations = Annotated[
     Field(max_length=PAIRS_MAX),
     AfterValidator(_within_total),
     _map_schema({"type": "string", "maxLength": ANNOTATIONS_MAX}, cel.ANNOTATIONS),
+]
+LabelKey = Annotated[str, AfterValidator(syntax.qualified_name), _schema(syntax.KEY_MAX, *cel.LABEL_KEY)]
+SelectorLabels = Annotated[
+    dict[Annotated[str, AfterValidator(syntax.qualified_name)], LabelValue],
+    Field(max_length=SELECTED_MAX),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "nullable": True,
+            "maxProperties": SELECTED_MAX,
+            "additionalProperties": _text(syntax.NAME_MAX, _LABEL_VALUE),
+            "x-kubernetes-validations": [cel.LABEL_KEYS],
+        }
+    ),
+]
+SelectorValues = Annotated[
+    tuple[LabelValue, ...],
+    Lax,
+    Field(max_length=SELECTOR_VALUES_MAX),
+    _list_schema(_LABEL_VALUE, items_max=SELECTOR_VALUES_MAX, longest=syntax.NAME_MAX),
 ]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from crds.cron import Cron
 from crds.days import Calendar, lowest, widest_gap
-from crds.recurrence import CALENDAR_CYCLE, DAY, Run, patience_for
-from crds.zones import BEGINNING, END, Span, Zone
+from crds.recurrence import DAY, OfCalendarDays, Run
+from crds.zones import BEGINNING, END, OffsetSpan, Zone
 
 
 class Shape(NamedTuple):
@@ -66,7 +66,7 @@ def _set_bits(bits: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Firings:
+class Firings(OfCalendarDays):
     """Cron firings, each of which opens a run of `reach` seconds of elapsed time."""
 
     cron: Cron
@@ -85,30 +85,11 @@ class Firings:
         return cls(cron, duration, day, joins)
 
     @property
-    def settled(self) -> int:
-        """It has no dates of a single year."""
-        return BEGINNING
-
-    @property
-    def patience(self) -> int:
-        """As long as its days need to show every kind of year."""
-        return patience_for(self.calendar, unbroken=self.unbroken)
-
-    @property
-    def cycle(self) -> int:
-        """As the calendar."""
-        return CALENDAR_CYCLE
-
-    @property
     def calendar(self) -> Calendar:
         """The days on which it fires."""
         return self.cron.calendar
 
-    def next_day(self, day: int) -> int | None:
-        """The first day on which it fires."""
-        return self.calendar.next_day(day)
-
-    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def runs(self, zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         """Firings within the span; those that the change of the clock at its start skipped come first."""
         start = span.start + span.offset
         if not self.cron.follows_clock and span.start > BEGINNING:
@@ -119,7 +100,7 @@ class Firings:
             start = max(start, shown_before)
         yield from self._in_wall_time(start, span, after)
 
-    def _made_up(self, shown_before: int, span: Span, after: int) -> Iterator[Run]:
+    def _made_up(self, shown_before: int, span: OffsetSpan, after: int) -> Iterator[Run]:
         """One run at the first minute that the clock shows after a skipped firing."""
         start = span.start + span.offset
         skipped = self._next(shown_before)
@@ -127,7 +108,7 @@ class Firings:
         if skipped is not None and skipped < start and opens + self.reach > after:
             yield opens, opens + self.reach
 
-    def _in_wall_time(self, start: int, span: Span, after: int) -> Iterator[Run]:
+    def _in_wall_time(self, start: int, span: OffsetSpan, after: int) -> Iterator[Run]:
         end = span.end + span.offset
         if self.unbroken:
             yield from self._whole(start, span, after)
@@ -137,7 +118,7 @@ class Firings:
             yield from self._on(day, start, end, span.offset, after)
             day = self.calendar.next_day(day + 1)
 
-    def _whole(self, start: int, span: Span, after: int) -> Iterator[Run]:
+    def _whole(self, start: int, span: OffsetSpan, after: int) -> Iterator[Run]:
         first, end = self._next(start), span.end + span.offset
         if first is None or first >= end:
             return

@@ -11,6 +11,8 @@ import yaml
 
 from crds import countries, names, policies, providers
 from crds.calendarschema import calendar_definitions
+from crds.classschema import class_definition
+from crds.overrideschema import override_definition
 from crds.providers import DEFAULT_POLICY, ProviderPolicy
 from crds.reference import api_reference
 from crds.schema import custom_resource_definition
@@ -18,6 +20,8 @@ from crds.schema import custom_resource_definition
 ROOT: Final = Path(__file__).resolve().parent.parent
 CRD_FILE: Final = Path("crds", "yaml", f"{names.GROUP}_{names.PLURAL}.yaml")
 CALENDARS_FILE: Final = Path("crds", "yaml", f"{names.GROUP}_calendars.yaml")
+OVERRIDES_FILE: Final = Path("crds", "yaml", f"{names.GROUP}_{names.OVERRIDE_PLURAL}.yaml")
+CLASSES_FILE: Final = Path("crds", "yaml", f"{names.GROUP}_{names.CLASS_PLURAL}.yaml")
 COUNTRIES_FILE: Final = Path("crds", countries.FILE)
 POLICIES: Final = Path("charts", "5spot", "files", "policies")
 REFERENCE_FILE: Final = Path("docs", "reference", "api.md")
@@ -61,6 +65,8 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Each generated file with its content."""
     yield CRD_FILE, HEADER + dumped(custom_resource_definition())
     yield CALENDARS_FILE, HEADER + "---\n".join(map(dumped, calendar_definitions()))
+    yield OVERRIDES_FILE, HEADER + dumped(override_definition())
+    yield CLASSES_FILE, HEADER + dumped(class_definition())
     yield COUNTRIES_FILE, _table(countries.supported())
     yield from _policies(DEFAULT_POLICY)
     yield REFERENCE_FILE, api_reference()

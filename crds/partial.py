@@ -10,6 +10,7 @@ from crds.invalid import InvalidValue
 from crds.scheduledmachine import DEFAULT_TIMEOUT, Metadata
 from crds.schedulespec import ScheduleSpec, never_opens
 from crds.status import ScheduledMachineStatus
+from crds.unread import unread_fields
 from crds.values import parse_duration
 
 
@@ -43,7 +44,9 @@ def read_partial(raw: dict[str, Any]) -> PartialSpec:
 
 
 def _schedule(given: Any) -> ScheduleSpec | None:
-    """The schedule, if it can be read and denotes one set of instants only."""
+    """The schedule, if it can be read whole and denotes one set of instants only."""
+    if any(unread_fields(ScheduleSpec, given, "spec.schedule")):
+        return None
     try:
         schedule = ScheduleSpec.parse(given)
     except ValidationError:

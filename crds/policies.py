@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from crds import advice, cel, countries, names, syntax, zones
+from crds import advice, cel, classpolicy, countries, names, overridepolicy, syntax, zones
 from crds.bounds import DEPTH_MAX, DEPTH_MESSAGE
+from crds.cel import Check
+from crds.classes import CLASS_FIELD
 from crds.fields import ANNOTATIONS_MAX
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
+from crds.rules import ONLY_CLASSES
 from crds.schema import object_schema
 
 Manifest = dict[str, Any]
@@ -22,21 +25,9 @@ TIMEZONES: Final = "5spot-timezones"
 ADVICE: Final = "5spot-advice"
 DEPTH: Final = "5spot-depth"
 CALENDARS: Final = "5spot-calendars"
+OVERRIDES: Final = "5spot-overrides"
+CLASSES: Final = "5spot-classes"
 PART_OF: Final = {"app.kubernetes.io/part-of": "5spot"}
-
-
-class Check(NamedTuple):
-    """One entry of a policy's `validations`; `told` is CEL for the message, where a fixed one says too little."""
-
-    field: str
-    expression: str
-    message: str
-    told: str = ""
-
-    def to_json(self) -> Manifest:
-        """As the API has it."""
-        entry = {"expression": self.expression, "message": f"{self.field}: {self.message}", "reason": "Invalid"}
-        return {**entry, "messageExpression": self.told} if self.told else entry
 
 
 class Place(NamedTuple):
@@ -57,6 +48,7 @@ class Place(NamedTuple):
 PLACES: Final = {
     "spec": Place("variables.spec", "variables.oldSpec"),
     "spec.schedule": Place("variables.schedule", "variables.oldSchedule"),
+    "spec.classRef": Place("variables.classRef", "variables.oldClassRef"),
     f"spec.{BOOTSTRAP}": Place("variables.bootstrap", "variables.oldBootstrap"),
     f"spec.{INFRASTRUCTURE}": Place("variables.infrastructure", "variables.oldInfrastructure"),
     "spec.machineTemplate": Place("variables.template", "variables.oldTemplate"),
@@ -76,14 +68,17 @@ def manifests(policy: ProviderPolicy = DEFAULT_POLICY) -> dict[str, list[Manifes
         "depth.yaml": _bound(_depth(), "Deny"),
         "advice.yaml": _bound(_advice(), "Warn"),
         "calendars.yaml": _bound(_calendars(), "Deny"),
+        "overrides.yaml": _bound(_overrides(), "Deny"),
+        "classes.yaml": _bound(_classes(), "Deny", classpolicy.PARAM_REF),
     }
 
 
-def _bound(policy: Manifest, action: str) -> list[Manifest]:
+def _bound(policy: Manifest, action: str, param_ref: Manifest | None = None) -> list[Manifest]:
     name = policy["metadata"]["name"]
+    params = {"paramRef": param_ref} if param_ref else {}
     binding = {
         **_envelope("ValidatingAdmissionPolicyBinding", name),
-        "spec": {"policyName": name, "validationActions": [action]},
+        "spec": {"policyName": name, "validationActions": [action], **params},
     }
     return [policy, binding]
 
@@ -122,7 +117,7 @@ def _envelope(kind: str, name: str) -> Manifest:
 
 
 def _rules(policy: ProviderPolicy) -> Manifest:
-    return _policy(RULES, _variables(), (*_lifted(object_schema(policy), ""), *_schedule(), *_only_here()))
+    return _policy(RULES, _variables(), (*_lifted(object_schema(policy), ""), *_several(), *_only_here()))
 
 
 _EMPTY: Final = "dyn({})"
@@ -131,7 +126,13 @@ _EMPTY: Final = "dyn({})"
 def _variables() -> dict[str, str]:
     """What the checks look at. All of it is `dyn`: an optional field may be null, which its type does not say."""
     found = {"spec": "dyn(object.spec)", "oldSpec": f"oldObject == null ? {_EMPTY} : dyn(oldObject.spec)"}
-    for name, field in (("schedule", "schedule"), ("bootstrap", BOOTSTRAP), ("infrastructure", INFRASTRUCTURE)):
+    parts = (
+        ("schedule", "schedule"),
+        ("classRef", "classRef"),
+        ("bootstrap", BOOTSTRAP),
+        ("infrastructure", INFRASTRUCTURE),
+    )
+    for name, field in parts:
         found |= _pair(name, "variables.spec", "variables.oldSpec", field)
     found |= _pair("template", "variables.spec", "variables.oldSpec", "machineTemplate")
     for name in ("labels", "annotations"):
@@ -153,7 +154,7 @@ def _lifted(schema: Manifest, path: str) -> Iterator[Check]:
     """The rules that the CRD's schema carries below `path`, but for those over several fields."""
     for name, inner in schema.get("properties", {}).items():
         here = f"{path}.{name}".lstrip(".")
-        if _is_list_of_objects(inner):
+        if _is_list_of_objects(inner) and path in PLACES:
             yield from _lifted_from_list(here, PLACES[path], name, inner)
             continue
         for rule in inner.get(cel.VALIDATIONS, ()):
@@ -228,13 +229,15 @@ def _about(subject: str, rule: str) -> str:
     return re.sub(r"\bself\b", lambda _found: subject, rule)
 
 
-def _schedule() -> Iterator[Check]:
-    place = PLACES["spec.schedule"]
-    for rule in cel.SCHEDULE_FIELDS:
-        untouched = " && ".join(f"{place.same(each)}" for each in rule.inputs)
-        said = _about(place.now, _null_is_absent(rule.rule, "self"))
-        field = f"spec.schedule.{rule.field}".rstrip(".")
-        yield Check(field, f"oldObject != null && {untouched} || ({said})", rule.message)
+def _several() -> Iterator[Check]:
+    """The rules over several fields."""
+    for path, rules in (("spec.schedule", cel.SCHEDULE_FIELDS), ("spec", cel.SPEC_FIELDS)):
+        place = PLACES[path]
+        for rule in rules:
+            untouched = " && ".join(f"{place.same(each)}" for each in rule.inputs)
+            said = _about(place.now, _null_is_absent(rule.rule, "self"))
+            field = f"{path}.{rule.field}".rstrip(".")
+            yield Check(field, f"oldObject != null && {untouched} || ({said})", rule.message)
 
 
 def _only_here() -> Iterator[Check]:
@@ -253,11 +256,24 @@ def _only_here() -> Iterator[Check]:
     )
     for envelope in (BOOTSTRAP, INFRASTRUCTURE):
         yield _own_namespace(envelope)
+    yield _only_classes()
     yield Check(
         "spec.machineTemplate.annotations",
         "variables.annotations == variables.oldAnnotations || variables.annotations"
         f".map(k, size(bytes(k)) + size(bytes(string(variables.annotations[k])))).sum() <= {ANNOTATIONS_MAX}",
         f"must be at most {ANNOTATIONS_MAX} bytes together, keys included",
+    )
+
+
+def _only_classes() -> Check:
+    place = PLACES["spec"]
+    untouched = " && ".join(place.same(each) for each in ("classRef", BOOTSTRAP, INFRASTRUCTURE))
+    tenancy = f"dyn(namespaceObject.metadata).?labels[?'{names.LABEL_TENANCY}'].orValue('')"
+    return Check(
+        CLASS_FIELD,
+        f"oldObject != null && {untouched} || {tenancy} != '{names.TENANCY_CLASSES}' || !({place.absent('classRef')})",
+        ONLY_CLASSES,
+        reason="Forbidden",
     )
 
 
@@ -343,6 +359,27 @@ def _calendars() -> Manifest:
     return policy
 
 
+def _overrides() -> Manifest:
+    """Who may override, and that users write only their own names; what an override may say is in its CRD."""
+    policy = _policy(OVERRIDES, overridepolicy.VARIABLES, overridepolicy.checks())
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    rule["resources"] = [names.OVERRIDE_PLURAL]
+    return policy
+
+
+def _classes() -> Manifest:
+    """What ScheduledMachines give to their classes, as far as CEL can compare it."""
+    policy = _policy(CLASSES, classpolicy.VARIABLES, classpolicy.checks())
+    # Without the kind of classes the policy would refuse every object; the controller checks all of it again.
+    policy["spec"]["failurePolicy"] = "Ignore"
+    policy["spec"]["paramKind"] = dict(classpolicy.PARAM_KIND)
+    policy["spec"]["matchConditions"] = [
+        {"name": "names-a-class", "expression": "dyn(object.spec).?classRef.orValue(dyn(null)) != null"},
+        {"name": "changes-what-the-class-gets", "expression": classpolicy.MATCH},
+    ]
+    return policy
+
+
 def _words(words: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{word}'" for word in words) + "]"
 
@@ -356,7 +393,7 @@ _DAYS: Final = "['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']"
 
 
 def _advice() -> Manifest:
-    """What is legal but probably not meant; the API server passes it on to whoever writes, and stores the object."""
+    """What is legal but probably not meant; the API server sends the warning to the client and stores the object."""
     variables = {
         "schedule": "dyn(object.spec.schedule)",
         "days": _parts("daysOfWeek"),
@@ -395,7 +432,8 @@ def _advice() -> Manifest:
 
 def _needs_no_version() -> str:
     kinds = ", ".join(f"'{kind}'" for kind in sorted(advice.KINDS_WITH_OWN_VERSION))
-    return f"object.spec.bootstrapSpec.kind in [{kinds}]"
+    given = "dyn(object.spec).?bootstrapSpec.orValue(dyn(null))"
+    return f"{given} == null || {given}.kind in [{kinds}]"
 
 
 def _parts(field: str) -> str:

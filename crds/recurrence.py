@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from crds.days import Calendar
-from crds.zones import BEGINNING, END, Span, Zone
+from crds.zones import BEGINNING, END, OffsetSpan, Zone
 
 DAY: Final = 86400
 HOUR: Final = 3600
@@ -30,7 +30,7 @@ class Recurrence(Protocol):
 
     @property
     def unbroken(self) -> bool:
-        """Whether there is no gap as long as nobody changes the clock."""
+        """Whether there is no gap, except where clocks change."""
 
     @property
     def settled(self) -> int:
@@ -47,12 +47,45 @@ class Recurrence(Protocol):
     def next_day(self, day: int) -> int | None:
         """The first day from `day` on, counted from 1970, on which a run may open."""
 
-    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def runs(self, zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         """The runs that open within the span and close after a moment, in the order in which they open."""
 
 
+class _OnDays(Protocol):
+    @property
+    def calendar(self) -> Calendar: ...
+
+    @property
+    def unbroken(self) -> bool: ...
+
+
+class OfCalendarDays:
+    """What all recurrences have in common that open on the days of a calendar and know no dates of a single year."""
+
+    __slots__ = ()
+
+    @property
+    def settled(self) -> int:
+        """It has no dates."""
+        return BEGINNING
+
+    @property
+    def patience(self: _OnDays) -> int:
+        """As long as its days need to show every kind of year."""
+        return patience_for(self.calendar, unbroken=self.unbroken)
+
+    @property
+    def cycle(self) -> int:
+        """As the calendar."""
+        return CALENDAR_CYCLE
+
+    def next_day(self: _OnDays, day: int) -> int | None:
+        """The first of its days."""
+        return self.calendar.next_day(day)
+
+
 @dataclass(frozen=True, slots=True)
-class WeeklyHours:
+class WeeklyHours(OfCalendarDays):
     """Hours of the day on days of the week, open while the local clock shows them."""
 
     weekdays: int
@@ -69,30 +102,11 @@ class WeeklyHours:
         return self.weekdays == 0b1111111 and self.hours == (1 << 24) - 1
 
     @property
-    def settled(self) -> int:
-        """It has no dates."""
-        return BEGINNING
-
-    @property
-    def patience(self) -> int:
-        """As long as for any week."""
-        return patience_for(self.calendar, unbroken=self.unbroken)
-
-    @property
-    def cycle(self) -> int:
-        """As the calendar."""
-        return CALENDAR_CYCLE
-
-    @property
     def calendar(self) -> Calendar:
         """The chosen days."""
         return Calendar(weekdays=self.weekdays)
 
-    def next_day(self, day: int) -> int | None:
-        """The first chosen day."""
-        return self.calendar.next_day(day)
-
-    def runs(self, zone: Zone, span: Span, after: int) -> Iterator[Run]:
+    def runs(self, zone: Zone, span: OffsetSpan, after: int) -> Iterator[Run]:
         """The chosen hours, cut where the span ends."""
         del zone
         if self.unbroken:

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from crds import cel, names
 from crds.calendarschema import calendar_schema
+from crds.classschema import class_schema
+from crds.overrideschema import override_schema
 from crds.schema import COLUMNS, WIDE_COLUMNS, default_note, object_schema
 
 Schema = dict[str, Any]
@@ -15,7 +17,7 @@ _HEAD: Final = f"""\
 
 `{names.KIND}` (`kubectl get {names.SHORT_NAME}`), apiVersion `{names.API_VERSION}`, namespaced. Its name has at most 53
 characters. Fields that this page does not name are refused. An explicit `null` in an optional field means absent.
-[Admission](../admission.md) tells who checks what.
+[Admission](../admission.md) says which door checks what.
 """
 
 
@@ -26,12 +28,26 @@ _CALENDARS_HEAD: Final = f"""\
 (`kubectl get {names.CLUSTER_CALENDAR_SHORT_NAME}`), in no namespace, have the same fields.
 """
 
+_OVERRIDES_HEAD: Final = f"""\
+## Overrides
+
+`{names.OVERRIDE_KIND}` (`kubectl get {names.OVERRIDE_SHORT_NAME}`), namespaced:
+[Overrides](../overrides.md).
+"""
+
+
+_CLASSES_HEAD: Final = f"""\
+## Classes
+
+`{names.CLASS_KIND}` (`kubectl get {names.CLASS_SHORT_NAME}`), in no namespace: [Multi-tenancy](../multi-tenancy.md).
+"""
+
 
 def api_reference() -> str:
     """The whole page."""
     parts = object_schema()["properties"]
     sections = [_HEAD, *_sections("spec", parts["spec"]), *_sections("status", parts["status"]), _columns()]
-    return "\n".join([*sections, *_calendars()])
+    return "\n".join([*sections, *_calendars(), *_overrides(), *_classes()])
 
 
 def _calendars() -> Iterator[str]:
@@ -42,11 +58,23 @@ def _calendars() -> Iterator[str]:
     yield from _sections("calendar status", parts["status"])
 
 
+def _overrides() -> Iterator[str]:
+    yield _OVERRIDES_HEAD
+    parts = override_schema()["properties"]
+    yield from _sections("override spec", parts["spec"])
+    yield from _sections("override status", parts["status"])
+
+
+def _classes() -> Iterator[str]:
+    yield _CLASSES_HEAD
+    yield from _sections("class spec", class_schema()["properties"]["spec"])
+
+
 def _sections(path: str, schema: Schema) -> Iterator[str]:
     """A table for an object, then one for each object within it."""
     yield "\n".join(_table(path, schema))
     for name, field in schema["properties"].items():
-        inner, suffix = (field["items"], "[]") if field["type"] == "array" else (field, "")
+        inner, suffix = (field["items"], "[]") if field.get("type") == "array" else (field, "")
         if "properties" in inner:
             yield from _sections(f"{path}.{name}{suffix}", inner)
 
@@ -83,6 +111,8 @@ def _plain(value: Any) -> str:
 
 
 def _type(field: Schema) -> str:
+    if "type" not in field:
+        return "any"
     if field["type"] == "array":
         return f"list of {_type(field['items'])}"
     if "additionalProperties" in field:
@@ -99,10 +129,10 @@ def _limits(field: Schema) -> Iterator[str]:
     for word, text in _SIZES.items():
         if word in field and field.get("format") != "date-time":
             yield text.format(field[word])
-    if field["type"] == "array" and "properties" not in field["items"]:
+    if field.get("type") == "array" and "properties" not in field["items"]:
         yield from (f"each {limit}" for limit in _limits(field["items"]))
-    told = (rule["message"] for rule in field.get(cel.VALIDATIONS, ()) if "properties" not in field)
-    yield from (message for message in told if not message.startswith("write "))  # the meaning says how to write it
+    messages = (rule["message"] for rule in field.get(cel.VALIDATIONS, ()) if "properties" not in field)
+    yield from (message for message in messages if not message.startswith("write "))  # the meaning says how to write it
 
 
 _SIZES: Final = {

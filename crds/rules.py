@@ -4,35 +4,73 @@ Single fields are judged by the models, this module adds the rules that look at 
 operator's policy, or at the object as it was before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from crds import cel, syntax
+from crds import cel, names
 from crds.advice import warnings_for
-from crds.bounds import fitted
-from crds.changes import merely_being_deleted, same, what_it_changes
+from crds.bounds import DEPTH_MAX, DEPTH_MESSAGE, fitted
+from crds.changes import answers_for, same
+from crds.classes import (
+    CLASS_FIELD,
+    NO_TENANCY,
+    ClassProblem,
+    FoundClass,
+    MachineClass,
+    Tenancy,
+    UnusableClass,
+    resolve,
+)
 from crds.envelope import UnknownFields, envelope_rules, namespace_of
+from crds.parameters import deeper_than
+from crds.providerrules import provider_violations
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
-from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec
+from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec, WrittenSpec
 from crds.schedulespec import ScheduleSpec, never_opens
+from crds.unread import UNREAD_MAX, unread_fields
 from crds.violations import Violation, ViolationReason, shown, translated
 
 Raw = dict[str, Any]
 
 CRON_OR_WEEKLY: Final = ("spec.schedule.cron", "spec.schedule.daysOfWeek", "spec.schedule.hoursOfDay")
 SCHEDULE_CHOICE: Final = (*CRON_OR_WEEKLY, "spec.schedule.windows")
+SPECS_OR_CLASS: Final = (CLASS_FIELD, *(f"spec.{name}" for name in cel.PROVIDER_SPECS))
+ONLY_CLASSES: Final = (
+    "is required in this namespace, instead of bootstrapSpec and infrastructureSpec: its label "
+    f"{names.LABEL_TENANCY} is {names.TENANCY_CLASSES}"
+)
+_NO_CREATION: Final = "no machine is created until that is corrected"
+_UNTIL: Final = {
+    ClassProblem.NOT_FOUND: "no machine is created until it does",
+    ClassProblem.INVALID: _NO_CREATION,
+    ClassProblem.NOT_ALLOWED: _NO_CREATION,
+    ClassProblem.UNKNOWN: "the parameters are not checked",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement on a manifest: the parsed object if it could be read, and all that is to be said about it."""
+    """The judgement on a manifest: the parsed spec if it could be read, and all that is to be said about it."""
 
-    model: ScheduledMachine | None
+    complete: ScheduledMachineSpec | None
+    """With the class filled in; None also if the class cannot be used."""
     violations: tuple[Violation, ...] = ()
     warnings: tuple[str, ...] = ()
+    written: WrittenSpec | None = None
+    """The spec without what its class adds."""
+    of_class: FoundClass | None = None
+    """The class that it names, or why that cannot be used."""
+    metadata: Any = None
+    """As it was given."""
+
+    @property
+    def model(self) -> ScheduledMachine | None:
+        """The object; made when it is asked for, as webhooks and controller need no more than the spec."""
+        return None if self.complete is None else ScheduledMachine.of(Metadata.read(self.metadata), self.complete)
 
     @property
     def allowed(self) -> bool:
@@ -41,46 +79,89 @@ class Verdict:
 
 
 def check(
-    raw: Any, *, policy: ProviderPolicy = DEFAULT_POLICY, old: Raw | None = None, unknown: UnknownFields = "forbid"
+    raw: Any,
+    *,
+    policy: ProviderPolicy = DEFAULT_POLICY,
+    tenancy: Tenancy = NO_TENANCY,
+    old: Raw | None = None,
+    unknown: UnknownFields = "forbid",
 ) -> Verdict:
     """Judge an object that is to be stored; `old` is what an update would replace.
 
     Never raises: whatever `raw` is, all that is wrong with it is in the verdict. An update is judged only on what it
-    changes: then `model` is None if the object as a whole cannot be read. One that leaves the spec of an object that is
-    being deleted alone is always allowed.
+    changes: then `complete` is None if the object as a whole cannot be read. One that leaves the spec of an object
+    that is being deleted alone is always allowed.
     """
+    by = _Rulers(policy, tenancy)
     if type(raw) is not dict:
         return Verdict(None, (Violation.of("", raw, "must be an object", ViolationReason.TYPE),))
-    spec, violations = _examined(raw, policy, unknown)
-    model = ScheduledMachine.of(Metadata.read(raw.get("metadata")), spec) if spec and not violations else None
-    if old is not None:
-        violations = [] if merely_being_deleted(raw, old) else _on_update(raw, old, violations, policy)
-    warnings = warnings_for(model.spec) if model and not violations else ()
-    return Verdict(model, tuple(violations), warnings)
+    found, violations = _examined(raw, by, unknown)
+    whole = not violations
+    violations = answers_for(raw, old, violations, lambda before: _examined(before, by, "forbid")[1], _moved_cluster)
+    if not whole or found.written is None:
+        return Verdict(None, tuple(violations), of_class=found.of_class)
+    warnings = () if violations else (*_class_warnings(found.of_class), *warnings_for(found.complete or found.written))
+    return Verdict(found.complete, tuple(violations), warnings, found.written, found.of_class, raw.get("metadata"))
 
 
-def _examined(
-    given: Raw, policy: ProviderPolicy, unknown: UnknownFields
-) -> tuple[ScheduledMachineSpec | None, list[Violation]]:
+class _Examined(NamedTuple):
+    """A spec as it was written, as it is with its class, and that class; None for what cannot be read, or is not."""
+
+    written: WrittenSpec | None
+    complete: ScheduledMachineSpec | None
+    of_class: FoundClass | None
+
+
+class _Rulers(NamedTuple):
+    policy: ProviderPolicy
+    tenancy: Tenancy
+
+
+def _examined(given: Raw, by: _Rulers, unknown: UnknownFields) -> tuple[_Examined, list[Violation]]:
     raw, violations = fitted(given)
     spec = raw.get("spec")
     parsed, wrong = _parsed(spec, unknown)
+    found = by.tenancy.find(parsed.class_ref.name) if parsed and parsed.class_ref else None
     violations += wrong
     violations += envelope_rules(raw, unknown)
     if type(spec) is dict:
+        violations += _unread_schedule(spec) if unknown == "ignore" else ()
         violations += _schedule_rules(spec)
         violations += _exception_rules(spec)
-        violations += _provider_rules(spec, namespace_of(raw), policy)
+        violations += _class_rules(spec)
+        violations += _tenancy_rules(spec, found, by.tenancy)
+        violations += provider_violations(spec, by.policy, namespace_of(raw))
         violations += _repeated_taints(spec)
         violations += _never_opens(parsed.schedule if parsed else _schedule_alone(spec, unknown))
-    return parsed, violations
+    complete, of_class = _completed(parsed, found)
+    return _Examined(parsed, complete, found), [*violations, *of_class]
 
 
-def _on_update(raw: Raw, old: Raw, violations: list[Violation], policy: ProviderPolicy) -> list[Violation]:
-    if violations:
-        _, before = _examined(old, policy, "forbid")
-        violations = what_it_changes(raw, old, violations, before)
-    return [*violations, *_moved_cluster(raw, old)]
+def _completed(
+    written: WrittenSpec | None, found: FoundClass | None
+) -> tuple[ScheduledMachineSpec | None, Sequence[Violation]]:
+    """The complete spec, if there is no class or one that can be used, and what its class does not take."""
+    if written is None or isinstance(written, ScheduledMachineSpec):
+        return written, ()
+    if not isinstance(found, MachineClass):
+        return None, ()
+    complete, violations = resolve(written, found)
+    if complete is None:
+        return None, violations
+    return complete, list(_too_deep(found, complete))
+
+
+def _too_deep(found: MachineClass, complete: ScheduledMachineSpec) -> Iterator[Violation]:
+    """What is wrong with the objects that a class makes of these parameters."""
+    for name, provider in ((BOOTSTRAP, complete.bootstrap_spec), (INFRASTRUCTURE, complete.infrastructure_spec)):
+        if deeper_than(provider.spec, DEPTH_MAX):
+            message = f"make {name} of the class {found.name} too deep: it {DEPTH_MESSAGE}"
+            yield Violation.of("spec.parameters", complete.parameters, message, ViolationReason.TOO_LONG)
+
+
+def _class_warnings(found: FoundClass | None) -> Iterator[str]:
+    if isinstance(found, UnusableClass):
+        yield f"{CLASS_FIELD}: {found.message}; {_UNTIL[found.problem]}"
 
 
 def _moved_cluster(raw: Raw, old: Raw) -> Iterator[Violation]:
@@ -96,13 +177,20 @@ def _at(raw: Any, *path: str) -> Any:
     return raw
 
 
-def _parsed(spec: Any, unknown: UnknownFields) -> tuple[ScheduledMachineSpec | None, list[Violation]]:
+def _parsed(spec: Any, unknown: UnknownFields) -> tuple[WrittenSpec | None, list[Violation]]:
     if spec is None:
         return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
+    has_class = type(spec) is dict and _named_class(spec) is not None
+    model = WrittenSpec if has_class else ScheduledMachineSpec
     try:
-        return ScheduledMachineSpec.parse(spec, unknown=unknown), []
+        return model.parse(spec, unknown=unknown), []
     except ValidationError as error:
-        return None, translated(error, "spec", ScheduledMachineSpec)
+        return None, translated(error, "spec", model)
+
+
+def _unread_schedule(spec: Raw) -> Iterator[Violation]:
+    """Unknown fields of a stored schedule: nothing may be done for the sake of one that is not understood whole."""
+    return islice(unread_fields(ScheduleSpec, spec.get("schedule"), "spec.schedule"), UNREAD_MAX)
 
 
 def _schedule_rules(spec: Raw) -> Iterator[Violation]:
@@ -146,27 +234,28 @@ def _never_opens(schedule: ScheduleSpec | None) -> Iterator[Violation]:
         yield Violation.of("spec.schedule.cron", str(schedule.cron), message, inputs=inputs)
 
 
-def _provider_rules(spec: Raw, namespace: str, policy: ProviderPolicy) -> Iterator[Violation]:
-    for envelope in (BOOTSTRAP, INFRASTRUCTURE):
-        given = spec.get(envelope)
-        if type(given) is dict:
-            yield from _envelope_rules(envelope, given, namespace, policy)
+def _class_rules(spec: Raw) -> Iterator[Violation]:
+    """Either a class, or both specs; the model asks for those where there is no class."""
+    for name in cel.PROVIDER_SPECS:
+        if _named_class(spec) is not None and spec.get(name) is not None:
+            inputs = (f"spec.{name}", CLASS_FIELD)
+            yield Violation.of(f"spec.{name}", spec[name], cel.CLASS_AND_SPEC, ViolationReason.FORBIDDEN, inputs)
+    if _named_class(spec) is None and spec.get("parameters") is not None:
+        inputs = ("spec.parameters", CLASS_FIELD)
+        given = spec["parameters"]
+        yield Violation.of("spec.parameters", given, cel.PARAMETERS_ALONE, ViolationReason.FORBIDDEN, inputs)
 
 
-def _envelope_rules(envelope: str, given: Raw, namespace: str, policy: ProviderPolicy) -> Iterator[Violation]:
-    path, version, kind = f"spec.{envelope}", given.get("apiVersion"), given.get("kind")
-    group = version.partition("/")[0] if syntax.is_api_version(version) else None
-    if group is not None and (refusal := policy.refuses_group(envelope, group)):
-        yield Violation.of(f"{path}.apiVersion", version, refusal, ViolationReason.NOT_SUPPORTED)
-    if syntax.is_kind(kind) and (refusal := policy.refuses_kind(envelope, group or "", kind)):
-        yield Violation.of(f"{path}.kind", kind, refusal, ViolationReason.NOT_SUPPORTED)
-    elsewhere = given.get("namespace")
-    if type(elsewhere) is str and elsewhere != namespace:
-        message = (
-            f"must be the ScheduledMachine's own namespace, {shown(namespace)}, or left out: "
-            "an owner reference cannot cross namespaces"
-        )
-        yield Violation.of(f"{path}.namespace", elsewhere, message, ViolationReason.FORBIDDEN)
+def _named_class(spec: Raw) -> Any:
+    return spec.get("classRef")
+
+
+def _tenancy_rules(spec: Raw, found: FoundClass | None, tenancy: Tenancy) -> Iterator[Violation]:
+    """What the namespace allows."""
+    if tenancy.only_classes and _named_class(spec) is None:
+        yield Violation.of(CLASS_FIELD, None, ONLY_CLASSES, ViolationReason.FORBIDDEN, SPECS_OR_CLASS)
+    if isinstance(found, UnusableClass) and found.problem is ClassProblem.NOT_ALLOWED:
+        yield Violation.of(CLASS_FIELD, _named_class(spec), found.message, ViolationReason.FORBIDDEN)
 
 
 def _repeated_taints(spec: Raw) -> Iterator[Violation]:

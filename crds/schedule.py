@@ -111,13 +111,6 @@ class Schedule:
         """What is laid out: the recurrence with its exceptions."""
         return self.recurrence if self.exceptions is None else Excepted(self.recurrence, self.exceptions)
 
-    @property
-    def known_until(self) -> datetime | None:
-        """The moment until which all calendars know their dates; what is said of later times may change with them."""
-        if self.exceptions is None or self.exceptions.known_through is None:
-            return None
-        return _moment(self.zone.start_of_day(self.exceptions.known_through + 1))
-
     def covers(self, moment: datetime) -> bool:
         """Whether the schedule is open at a moment."""
         after = _seconds(moment)
@@ -136,7 +129,7 @@ class Schedule:
     def windows(self, start: datetime, end: datetime, *, cut: bool = False) -> Iterator[Window]:
         """All windows that touch the period, merged, in order; whole, or with `cut` only their parts within it."""
         until = _seconds_up(end)
-        for opens, closes in timeline(self.source, self.zone, _seconds(start)):
+        for opens, closes in self._runs(_seconds(start)):
             if opens >= until or start >= end:
                 return
             known_from = opens if cut or opens > _seconds(start) else self._opening(opens)
@@ -146,7 +139,7 @@ class Schedule:
     def current_window(self, moment: datetime) -> Window | None:
         """The whole window around a moment; `EVER` and `FOREVER` stand for the ends that it does not have."""
         after = _seconds(moment)
-        opens, closes = next(timeline(self.source, self.zone, after), _NONE)
+        opens, closes = next(self._runs(after), _NONE)
         return None if opens > after else Window(_moment(self._opening(opens)), _moment(closes))
 
     def next_opening(self, moment: datetime) -> datetime | None:
@@ -182,6 +175,12 @@ class Schedule:
     def _first(self, after: int) -> tuple[int, int]:
         """The first run that closes after a moment, as far as one firing opens it."""
         return next(unmerged(self.source, self.zone, after), _NONE)
+
+    def _runs(self, after: int) -> Iterator[tuple[int, int]]:
+        """The merged runs that close after a moment; the first may have opened earlier than it says."""
+        if self._is_open_for_good(after):
+            return iter(((after, END),))
+        return timeline(self.source, self.zone, after)
 
     def _is_open_for_good(self, after: int) -> bool:
         return self.open_since is not None and self.open_since <= after

@@ -1,11 +1,11 @@
 """The two calendars, ScheduleCalendar and ClusterScheduleCalendar, which differ only in where they live."""
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from crds import cel, fields
-from crds.base import Lax, Model, atomic_list, map_list
+from crds.base import Lax, Model, StoredStatus, atomic_list, map_list
 from crds.dates import Dates, Yearly
 from crds.status import Condition
 
@@ -71,7 +71,7 @@ class NextDate(Model):
     name: str | None = Field(default=None, max_length=DATE_NAME_MAX, description="What it is called, if it has a name.")
 
 
-class CalendarStatus(Model):
+class CalendarStatus(StoredStatus):
     """What the calendar says, or what is wrong with it. Written by the controller."""
 
     conditions: Annotated[tuple[Condition, ...], Lax] = Field(
@@ -94,14 +94,6 @@ class CalendarStatus(Model):
     observed_generation: int | None = Field(
         default=None, ge=0, description="Generation of the spec that this status describes."
     )
-
-    @classmethod
-    def read(cls, raw: Any) -> Self:
-        """Read a stored status; one that makes no sense counts as none."""
-        try:
-            return cls.parse(raw if isinstance(raw, dict) else {})
-        except ValidationError:
-            return cls()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data in camelCase, without absent fields and empty lists."""

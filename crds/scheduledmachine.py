@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
-from crds import fields, names
+from crds import cel, fields, names
 from crds.base import Instant, Lax, Model, map_list
 from crds.schedulespec import ScheduleSpec
 from crds.status import Effect, ScheduledMachineStatus
@@ -65,50 +65,91 @@ class NodeTaint(Model):
     effect: Annotated[Effect, Lax] = Field(description="NoSchedule, PreferNoSchedule or NoExecute.")
 
 
-class ScheduledMachineSpec(Model):
+class ClassRef(Model):
+    """A ScheduledMachineClass, by its name."""
+
+    name: fields.ObjectName = Field(description="Name of the ScheduledMachineClass.")
+
+
+NodeTaints = Annotated[tuple[NodeTaint, ...], Lax, Field(max_length=fields.TAINTS_MAX)]
+
+
+class WrittenSpec(Model):
     """What the machine is and when it is in service."""
 
+    # As its author wrote it: with a class, it leaves out much.
+
+    model_config = ConfigDict(json_schema_extra=cel.validations(cel.SPEC))
+
     schedule: ScheduleSpec = Field(description="When the machine is in service.")
-    bootstrap_spec: ProviderSpec = Field(description="The bootstrap object, created when a window opens.")
-    infrastructure_spec: ProviderSpec = Field(description="The infrastructure object, created when a window opens.")
+    class_ref: ClassRef | None = Field(
+        default=None,
+        description="The ScheduledMachineClass that says what the machine is, instead of bootstrapSpec and "
+        "infrastructureSpec.",
+    )
+    parameters: fields.ParameterValues = Field(
+        default_factory=dict,
+        description="Values for the parameters of the class, at most 64 and 64 KiB together. An edit applies when the "
+        "next Machine is created.",
+    )
+    bootstrap_spec: ProviderSpec | None = Field(
+        default=None, description="The bootstrap object, created when a window opens. Needed without classRef."
+    )
+    infrastructure_spec: ProviderSpec | None = Field(
+        default=None, description="The infrastructure object, created when a window opens. Needed without classRef."
+    )
     machine_template: MachineTemplate | None = Field(
-        default=None, description="What the created Cluster API Machine carries in addition."
+        default=None,
+        description="What the created Cluster API Machine carries in addition. What a class sets and this does not is "
+        "taken from the class, label by label.",
     )
     cluster_name: fields.ClusterName = Field(
         description="Name of the Cluster, in the same namespace. Cannot change while a Machine exists."
     )
-    priority: fields.Priority = Field(
-        default=DEFAULT_PRIORITY,
+    priority: fields.Priority | None = Field(
+        default=None,
         description="0 to 255: who goes first when many are due at once, higher first when activating, lower when "
         "removing.",
     )
-    graceful_shutdown_timeout: fields.Timeout = Field(
-        default=DEFAULT_TIMEOUT,
+    graceful_shutdown_timeout: fields.Timeout | None = Field(
+        default=None,
         description="Time for the whole shutdown, drain included, for example 5m or 1h30m; at most 24h.",
     )
-    node_drain_timeout: fields.Timeout = Field(
-        default=DEFAULT_TIMEOUT,
+    node_drain_timeout: fields.Timeout | None = Field(
+        default=None,
         description="Time for draining the Node before the Machine is deleted, for example 5m; at most 24h.",
     )
-    provisioning_timeout: fields.Timeout = Field(
-        default=DEFAULT_PROVISIONING_TIMEOUT,
+    provisioning_timeout: fields.Timeout | None = Field(
+        default=None,
         description="Time from the creation of the Machine until its Node is Ready, for example 15m; at most 24h. A "
         "machine that takes longer is reported as NotReadyInTime and left as it is.",
     )
     kill_switch: bool = Field(
         default=False, description="true removes the machine at once, without grace; false returns it to service."
     )
-    kill_if_commands: fields.Commands = Field(
-        default=(),
+    kill_if_commands: fields.Commands | None = Field(
+        default=None,
         description="Commands that reclaim the machine: when one of them runs on the node, the machine is removed at "
         "once and the schedule disabled.",
     )
-    node_taints: Annotated[tuple[NodeTaint, ...], Lax] = Field(
-        default=(),
-        max_length=fields.TAINTS_MAX,
+    node_taints: NodeTaints | None = Field(
+        default=None,
         json_schema_extra=map_list("key", "effect"),
         description="Taints for the Node once it is Ready. Taints that others set are left alone.",
     )
+
+
+class ScheduledMachineSpec(WrittenSpec):
+    """What the machine is and when it is in service, complete: written without a class, or with one filled in."""
+
+    bootstrap_spec: ProviderSpec
+    infrastructure_spec: ProviderSpec
+    priority: fields.Priority = DEFAULT_PRIORITY
+    graceful_shutdown_timeout: fields.Timeout = DEFAULT_TIMEOUT
+    node_drain_timeout: fields.Timeout = DEFAULT_TIMEOUT
+    provisioning_timeout: fields.Timeout = DEFAULT_PROVISIONING_TIMEOUT
+    kill_if_commands: fields.Commands = ()
+    node_taints: NodeTaints = ()
 
 
 class Metadata(Model):

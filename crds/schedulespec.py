@@ -78,12 +78,12 @@ class ExceptionSpec(Model):
         calendar = self._calendar(calendars)
         if self.calendar_ref is None:
             return Either(self.dates)
-        return calendar.in_zone(zone).source if calendar else None
+        return calendar.in_zone(zone) if calendar else None
 
     def name(self, day: int, calendars: Calendars, zone: Zone) -> str:
         """What a day is called in the calendar."""
         calendar = self._calendar(calendars)
-        return calendar.in_zone(zone).name(day) if calendar else ""
+        return calendar.name(day, zone) if calendar else ""
 
     def _calendar(self, calendars: Calendars) -> CalendarDates | None:
         found = calendars.get(self.calendar_ref.reference) if self.calendar_ref else None
@@ -145,6 +145,16 @@ class ScheduleSpec(Model):
         default=DEFAULT_TIMEZONE,
         description="IANA name of the time zone that days, hours, cron and windows are read in.",
     )
+    start_early: fields.Lead | None = Field(
+        default=None,
+        description="How long before a window opens the machine is requested, so that its Node is Ready at the "
+        "opening: a duration such as 10m, at most 1h, or Auto, which the controller learns from earlier services.",
+    )
+    stop_early: fields.Lead | None = Field(
+        default=None,
+        description="How long before a window closes the shutdown begins, so that the host is free at the close: a "
+        "duration such as 10m, at most 1h, or Auto. A window that is not longer than this is skipped.",
+    )
     enabled: bool = Field(
         default=True, description="false pauses the schedule: what runs stays, nothing is created or removed."
     )
@@ -185,10 +195,7 @@ class ScheduleSpec(Model):
 
     def _rules(self, calendars: Calendars) -> Exceptions:
         sources = ((each.source(calendars, self.timezone), each.state) for each in self.exceptions)
-        rules = tuple(ExceptionRule(source, state) for source, state in sources if source is not None)
-        read = (calendars[each] for each in self.calendars)
-        ends = [each.through for each in read if isinstance(each, CalendarDates) and each.through is not None]
-        return Exceptions(rules, min(ends, default=None))
+        return Exceptions(tuple(ExceptionRule(source, state) for source, state in sources if source is not None))
 
     @cached_property
     def recurring(self) -> Schedule:

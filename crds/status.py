@@ -1,11 +1,16 @@
 """What the controller reports, and the few durable facts it keeps, in `status`."""
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
-from crds.base import Instant, Lax, Model, map_list
+from crds.base import Instant, Lax, Model, atomic_list, map_list
+from crds.history import History
+from crds.leads import MAX_LEAD
+from crds.overrides import OverrideState
+from crds.values import format_duration, parse_duration
 
 TEXT_MAX: Final = 32768
 
@@ -73,7 +78,9 @@ class ObjectReference(Model):
     kind: Name = Field(description="Its kind.")
     name: Name = Field(description="Its name.")
     namespace: Name = Field(description="Its namespace, which is the ScheduledMachine's own.")
-    uid: str | None = Field(default=None, max_length=128, description="Its uid: a namesake is somebody else.")
+    uid: str | None = Field(
+        default=None, max_length=128, description="Its uid: another object of the same name has another."
+    )
 
 
 class NodeReference(Model):
@@ -121,12 +128,52 @@ class Remediation(Model):
     machine_uid: str = Field(default="", max_length=128, description="Uid of the Machine that was replaced then.")
 
 
+class WindowTimes(Model):
+    """The window that is open, or else the next one: of the schedule with its overrides, without leads."""
+
+    opens: Instant | None = Field(default=None, description="When it opens; absent if it has always been open.")
+    closes: Instant | None = Field(default=None, description="When it closes; absent if it never does.")
+
+
+class OverrideInForce(Model):
+    """The ScheduleOverride that is in force for this machine."""
+
+    name: Name = Field(description="Name of the ScheduleOverride.")
+    state: Annotated[OverrideState, Lax] = Field(description="Open, Closed or Scheduled.")
+    until: Instant = Field(description="When it ends.")
+    by: Text | None = Field(default=None, description="User who requested it.")
+    reason: Text | None = Field(default=None, description="Why, in the words of that user.")
+
+
+def _lead(given: Any) -> Any:
+    return given if isinstance(given, timedelta) else parse_duration(given, MAX_LEAD)
+
+
+LeadTime = Annotated[
+    timedelta,
+    BeforeValidator(_lead),
+    PlainSerializer(format_duration, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "maxLength": 32}),
+]
+
+
+class LeadTimes(Model):
+    """What `Auto` amounts to, fixed when a service ends, so that it does not change during the next."""
+
+    start_early: LeadTime | None = Field(default=None, description="For schedule.startEarly, if that is Auto.")
+    stop_early: LeadTime | None = Field(default=None, description="For schedule.stopEarly, if that is Auto.")
+
+
 class ScheduledMachineStatus(Model):
     """What is observed. Written by the controller; anything submitted here is ignored."""
 
     phase: Annotated[Phase, Lax] | None = Field(default=None, description="Where the machine is in its life.")
     message: Text | None = Field(default=None, description="The phase in one sentence, for people.")
     in_schedule: bool | None = Field(default=None, description="Whether the schedule has a window open now.")
+    window: WindowTimes | None = Field(
+        default=None, description="The window that is open, or else the next; with overrides, without leads."
+    )
+    override: OverrideInForce | None = Field(default=None, description="The override in force, if any.")
     conditions: Annotated[tuple[Condition, ...], Lax] = Field(
         default=(),
         max_length=32,
@@ -164,14 +211,25 @@ class ScheduledMachineStatus(Model):
     next_change: str | None = Field(
         default=None,
         max_length=64,
-        description="What the schedule does next and when, in its own time zone, for example closes Fri 18:00.",
+        description="When the window closes or the next one opens, in the time zone of the schedule, for example "
+        "closes Fri 18:00; with overrides, without leads.",
     )
-    next_activation: Instant | None = Field(default=None, description="When the next window opens.")
+    next_activation: Instant | None = Field(
+        default=None,
+        description="When the controller requests a machine next: at the opening of a window, less startEarly.",
+    )
     next_cleanup: Instant | None = Field(
-        default=None, description="When the current window closes, or the deadline of a shutdown under way."
+        default=None,
+        description="When the shutdown begins, at the close of the window less stopEarly; or, during a shutdown, its "
+        "deadline. While the shutdown waits for its turn, when it was due.",
     )
     shutdown_started_at: Instant | None = Field(
         default=None, description="When the shutdown under way began; its timeouts count from here."
+    )
+    waiting_since: Instant | None = Field(
+        default=None,
+        description="Since when the machine waits for its turn, because its Cluster limits how many are provisioned or "
+        "drained at once.",
     )
     reclaim: Reclaim | None = Field(default=None, description="The emergency reclaim under way, if any.")
     last_reclaim: PastReclaim | None = Field(
@@ -179,6 +237,14 @@ class ScheduledMachineStatus(Model):
     )
     remediation: Remediation | None = Field(
         default=None, description="Replacements that a MachineHealthCheck asked for in the current window."
+    )
+    leads: LeadTimes | None = Field(
+        default=None, description="What Auto in schedule.startEarly and schedule.stopEarly amounts to."
+    )
+    history: History = Field(
+        default=History(),
+        json_schema_extra=atomic_list(),
+        description="The last services, the newest last; the one under way has no `gone`.",
     )
     shard: str | None = Field(
         default=None,

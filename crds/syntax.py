@@ -1,6 +1,7 @@
 """Kubernetes' own grammars for names, labels, annotations and taints, and the prefixes kept from users."""
 
 import re
+from functools import lru_cache
 from typing import Final, TypeGuard
 
 from crds.invalid import InvalidValue
@@ -20,6 +21,7 @@ FAILURE_DOMAIN: Final = r"[A-Za-z0-9][-A-Za-z0-9_.:/]*"
 
 COUNTRY: Final = r"[A-Z]{2}"
 CONFIG_MAP_KEY: Final = r"[-._a-zA-Z0-9]+"
+PARAMETER_NAME: Final = r"[A-Za-z][-_A-Za-z0-9]*"
 
 NAME_MAX: Final = 63
 PREFIX_MAX: Final = 253
@@ -40,6 +42,7 @@ _KUBERNETES_VERSION_RE: Final = re.compile(KUBERNETES_VERSION)
 _COUNTRY_RE: Final = re.compile(COUNTRY)
 _CONFIG_MAP_KEY_RE: Final = re.compile(CONFIG_MAP_KEY)
 _FAILURE_DOMAIN_RE: Final = re.compile(FAILURE_DOMAIN)
+_PARAMETER_NAME_RE: Final = re.compile(PARAMETER_NAME)
 
 TAINT_RESERVED: Final = r"(5spot\.finos\.org|([-a-z0-9.]+\.)?kubernetes\.io|([-a-z0-9.]+\.)?cluster\.x-k8s\.io)/"
 TEMPLATE_RESERVED: Final = r"([-a-z0-9.]+\.)?(5spot\.finos\.org|kubernetes\.io|k8s\.io|cluster\.x-k8s\.io)/"
@@ -56,6 +59,7 @@ _SUBDOMAIN_ALLOWED: Final = (
 
 
 CLUSTER_NAME_MESSAGE: Final = f"must be 1 to {NAME_MAX} characters: {_SUBDOMAIN_ALLOWED}"
+MACHINE_NAME_MESSAGE: Final = f"must be 1 to {MACHINE_NAME_MAX} characters: {_SUBDOMAIN_ALLOWED}"
 OBJECT_NAME_MESSAGE: Final = f"must be 1 to {PREFIX_MAX} characters: {_SUBDOMAIN_ALLOWED}"
 NAMESPACE_MESSAGE: Final = "must be a namespace: 1 to 63 lower-case letters, digits and inner '-'"
 KIND_MESSAGE: Final = "must be a kind such as RemoteMachine: an upper-case letter, then letters, digits, up to 63"
@@ -68,12 +72,17 @@ FAILURE_DOMAIN_MESSAGE: Final = (
 )
 COUNTRY_MESSAGE: Final = "must be an ISO 3166-1 code of two capital letters, such as GB"
 CONFIG_MAP_KEY_MESSAGE: Final = f"must be a key of a ConfigMap: 1 to {PREFIX_MAX} letters, digits, '-', '_' and '.'"
+PARAMETER_NAME_MESSAGE: Final = f"must be a letter, then letters, digits, '-' and '_', at most {NAME_MAX} characters"
 LABEL_VALUE_MESSAGE: Final = f"must be empty or {_NAME_PART_ALLOWED}"
 KEY_MESSAGE: Final = f"must be a name ({_NAME_PART_ALLOWED}), before it perhaps a DNS name and '/'"
 TAINT_RESERVED_MESSAGE: Final = (
     "has a reserved prefix; not allowed are 5spot.finos.org/, kubernetes.io/ and cluster.x-k8s.io/ "
     "and the subdomains of the latter two"
 )
+
+
+_remembered: Final = lru_cache(maxsize=1024)
+"""For grammars of short texts of which most objects have the same; a text that is refused is not remembered."""
 
 
 def template_reserved_message(exceptions: tuple[str, ...]) -> str:
@@ -122,6 +131,7 @@ def is_kind(given: object) -> TypeGuard[str]:
     return type(given) is str and len(given) <= NAME_MAX and _KIND_RE.fullmatch(given) is not None
 
 
+@_remembered
 def kind(text: str) -> str:
     """A kind such as `RemoteMachine`."""
     if not is_kind(text):
@@ -129,6 +139,7 @@ def kind(text: str) -> str:
     return text
 
 
+@_remembered
 def api_version(text: str) -> str:
     """A group and a version such as `infrastructure.cluster.x-k8s.io/v1beta1`."""
     if len(text) > KEY_MAX or not _API_VERSION_RE.fullmatch(text):
@@ -169,6 +180,13 @@ def config_map_key(text: str) -> str:
     return text
 
 
+def parameter_name(text: str) -> str:
+    """The name of a parameter of a class."""
+    if len(text) > NAME_MAX or not _PARAMETER_NAME_RE.fullmatch(text):
+        raise InvalidValue(PARAMETER_NAME_MESSAGE)
+    return text
+
+
 def is_api_version(given: object) -> TypeGuard[str]:
     """Whether this is a well-formed group and version."""
     return isinstance(given, str) and len(given) <= KEY_MAX and _API_VERSION_RE.fullmatch(given) is not None
@@ -193,6 +211,7 @@ def label_value(text: str) -> str:
     return text
 
 
+@_remembered
 def taint_key(text: str) -> str:
     """A taint's key outside the reserved prefixes."""
     qualified_name(text, TAINT_KEY_MAX)
@@ -201,12 +220,14 @@ def taint_key(text: str) -> str:
     return text
 
 
+@_remembered
 def label_key(text: str) -> str:
     """A label's key outside the reserved prefixes."""
     qualified_name(text)
     return _unreserved(text, text, LABEL_EXCEPTIONS)
 
 
+@_remembered
 def annotation_key(text: str) -> str:
     """An annotation's key outside the reserved prefixes; Kubernetes ignores the case of its prefix."""
     lowered = text.lower() if text.isascii() else text

@@ -4,8 +4,9 @@
 def one_line(text: str, limit: int) -> str:
     """`text` on one line, without control characters, at most `limit` characters long."""
     head = text[: 4 * limit]
-    shown = head if head.isprintable() else "".join(c if c.isprintable() else " " for c in head)
-    line = " ".join(shown.split())
+    if not head.isprintable():
+        head = "".join(each if each.isprintable() else " " for each in head)
+    line = " ".join(head.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -18,7 +18,7 @@ VALUE_MAX: Final = 120
 EXACT_MAX: Final = 1024
 """Text up to this length is given to programs as it is."""
 KEY_MAX: Final = 80
-MAPS: Final = frozenset({"labels", "annotations"})
+MAPS: Final = frozenset({"labels", "annotations", "matchLabels"})
 
 JSONScalar = str | int | float | bool | None
 
@@ -180,12 +180,12 @@ def _model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseMode
     """The model whose field is at `loc`."""
     for part in loc:
         inner = next((field.annotation for field in model.model_fields.values() if field.alias == part), None)
-        model = _model_in(inner) or model
+        model = model_in(inner) or model
     return model
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: Any) -> type[BaseModel] | None:
     """The model in an annotation such as `Model`, `Model | None` or `tuple[Model, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
+    return next((found for inner in get_args(annotation) if (found := model_in(inner))), None)

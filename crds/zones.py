@@ -1,7 +1,7 @@
 """IANA time zones from the `tzdata` package, never from the host, as spans of constant offset from UTC.
 
 The package's files are read directly: Python's own `zoneinfo` would prefer the host's, and changing its search path
-would reach into the process of whoever imports us.
+would reach into the process that imports this package.
 """
 
 import pkgutil
@@ -33,7 +33,7 @@ _RULE: Final = re.compile(
 )
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """A stretch of Unix time `[start, end)` in which local time is UTC plus `offset` seconds."""
 
     start: int
@@ -96,14 +96,14 @@ class Zone:
             raise InvalidValue(f"{shown(name)} is not an IANA time zone{_suggestion(name)}")
         return load(name)
 
-    def span(self, moment: int) -> Span:
+    def span(self, moment: int) -> OffsetSpan:
         """The span of constant offset around a moment of Unix time."""
         index = bisect_right(self._instants, moment)
         if index == len(self._instants) and self._yearly:
             return self._yearly_span(moment)
         start = self._instants[index - 1] if index else BEGINNING
         end = self._instants[index] if index < len(self._instants) else END
-        return Span(start, end, self._offsets[index])
+        return OffsetSpan(start, end, self._offsets[index])
 
     def start_of_day(self, day: int) -> int:
         """The first second of a local day, counted from 1970; where the clock skips midnight, the day begins later."""
@@ -120,7 +120,7 @@ class Zone:
             span = self.span(span.end)
         return max(wall - span.offset, span.start)
 
-    def _yearly_span(self, moment: int) -> Span:
+    def _yearly_span(self, moment: int) -> OffsetSpan:
         year = _year(moment)
         changes = [
             (change.instant(each), change.after)
@@ -134,7 +134,7 @@ class Zone:
         last = self._instants[-1]
         if start < last:
             start, offset = last, self._offsets[-1]
-        return Span(start, end, offset)
+        return OffsetSpan(start, end, offset)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Zone.parse, (self.name,)

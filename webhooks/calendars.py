@@ -1,4 +1,4 @@
-"""What admission says of calendars: may one be stored, is one missing that a schedule names, is one in use that goes.
+"""Admission of calendars: whether one may be stored, and warnings where one is missing or one in use is deleted.
 
 Pure but for the lookups, which answer from memory; what they do not know is passed over.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from crds.calendars import CalendarKind, CalendarReference
-from crds.scheduledmachine import ScheduledMachine
+from crds.schedulespec import ScheduleSpec
 from crds.violations import printable
 from webhooks.review import Review
 
@@ -29,9 +29,9 @@ def users_unknown(_namespace: str, _reference: CalendarReference) -> Sequence[st
     return None
 
 
-def missing(model: ScheduledMachine, namespace: str, exists: CalendarLookup) -> Iterator[str]:
+def missing(schedule: ScheduleSpec, namespace: str, exists: CalendarLookup) -> Iterator[str]:
     """A warning for each calendar that a schedule names and that is not there; GitOps may bring it next."""
-    for reference in model.spec.schedule.calendars:
+    for reference in schedule.calendars:
         if exists(namespace, reference) is False:
             where = f" in namespace {printable(namespace, 63)}" if reference.kind is CalendarKind.NAMESPACED else ""
             yield (

@@ -1,4 +1,4 @@
-"""How much work a review would be, told from its bytes before anything is built from them.
+"""How much work a review would be, counted in its bytes before anything is built from them.
 
 Reading JSON costs by the value, not by the byte: three megabytes of text take milliseconds, as many brackets a second.
 All scans here run at the speed of C and end as soon as the answer is known.

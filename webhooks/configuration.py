@@ -1,4 +1,4 @@
-"""The webhook configurations that tell API servers to ask us; one place for chart, local clusters and tests."""
+"""The webhook configurations that make API servers call the operator; one place for chart, local clusters and tests."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -40,35 +40,55 @@ class Registration:
     service_account: str | None = None
     calendars: bool = False
     """Whether the calendars are asked about too."""
+    overrides: bool = False
+    """Likewise the overrides."""
+    classes: bool = False
+    """Likewise the classes."""
     validating_name: str = VALIDATING_NAME
     mutating_name: str = MUTATING_NAME
 
 
 def manifests(registration: Registration) -> tuple[dict[str, Any], dict[str, Any]]:
     """The mutating and the validating configuration, ready to be applied."""
-    mutating = _webhook(registration, f"default.{names.PLURAL}.{names.GROUP}", names.MUTATE_PATH)
-    validating = _webhook(registration, f"validate.{names.PLURAL}.{names.GROUP}", names.VALIDATE_PATH)
-    # Another webhook may add fields after us; being asked again costs little, and twice does what once does.
-    mutating["reinvocationPolicy"] = "IfNeeded"
-    calendars = _calendars(registration) if registration.calendars else []
+    mutating = [_defaults(registration, names.PLURAL, names.MUTATE_PATH)]
+    validating = [_webhook(registration, f"validate.{names.PLURAL}.{names.GROUP}", names.VALIDATE_PATH)]
+    if registration.calendars:
+        validating += [each for kind in CALENDARS for each in _with_deletion(registration, *kind)]
+    if registration.overrides:
+        mutating.append(_defaults(registration, names.OVERRIDE_PLURAL, names.MUTATE_OVERRIDE_PATH))
+        validating.append(_override(registration))
+    if registration.classes:
+        validating += _with_deletion(registration, names.CLASS_PLURAL, "Cluster", names.VALIDATE_CLASS_PATH)
     return (
-        _configuration("MutatingWebhookConfiguration", registration.mutating_name, [mutating]),
-        _configuration("ValidatingWebhookConfiguration", registration.validating_name, [validating, *calendars]),
+        _configuration("MutatingWebhookConfiguration", registration.mutating_name, mutating),
+        _configuration("ValidatingWebhookConfiguration", registration.validating_name, validating),
     )
 
 
-def _calendars(registration: Registration) -> list[dict[str, Any]]:
-    """For each kind one webhook that judges and one that warns of a deletion, which it never stands in the way of."""
-    found = []
-    for plural, scope, path in CALENDARS:
-        judges = _webhook(registration, f"validate.{plural}.{names.GROUP}", path)
-        judges["rules"] = [_rule(plural, scope, ["CREATE", "UPDATE"])]
-        warns = _webhook(registration, f"deletion.{plural}.{names.GROUP}", path)
-        warns["rules"] = [_rule(plural, scope, ["DELETE"])]
-        # A deletion has no object to compare, and must go on without us.
-        warns |= {"failurePolicy": "Ignore", "matchConditions": warns["matchConditions"][1:]}
-        found += [judges, warns]
-    return found
+def _defaults(registration: Registration, plural: str, path: str) -> dict[str, Any]:
+    webhook = _webhook(registration, f"default.{plural}.{names.GROUP}", path)
+    webhook["rules"] = [_rule(plural, "Namespaced", ["CREATE", "UPDATE"])]
+    # Another webhook may add fields after us; being asked again costs little, and twice does what once does.
+    webhook["reinvocationPolicy"] = "IfNeeded"
+    return webhook
+
+
+def _override(registration: Registration) -> dict[str, Any]:
+    plural = names.OVERRIDE_PLURAL
+    webhook = _webhook(registration, f"validate.{plural}.{names.GROUP}", names.VALIDATE_OVERRIDE_PATH)
+    webhook["rules"] = [_rule(plural, "Namespaced", ["CREATE", "UPDATE"])]
+    return webhook
+
+
+def _with_deletion(registration: Registration, plural: str, scope: str, path: str) -> list[dict[str, Any]]:
+    """One webhook that judges and one that warns of a deletion, which it never stands in the way of."""
+    judges = _webhook(registration, f"validate.{plural}.{names.GROUP}", path)
+    judges["rules"] = [_rule(plural, scope, ["CREATE", "UPDATE"])]
+    warns = _webhook(registration, f"deletion.{plural}.{names.GROUP}", path)
+    warns["rules"] = [_rule(plural, scope, ["DELETE"])]
+    # A deletion has no object to compare, and must go on without us.
+    warns |= {"failurePolicy": "Ignore", "matchConditions": warns["matchConditions"][1:]}
+    return [judges, warns]
 
 
 def _rule(plural: str, scope: str, operations: list[str]) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class Review(NamedTuple):
     object: dict[str, Any] | None
     old: dict[str, Any] | None
     kind: str = names.KIND
+    user: dict[str, Any] | None = None
+    """Who makes the request."""
 
 
 class Cause(NamedTuple):
@@ -84,6 +86,7 @@ def parse(body: bytes, kind: str = names.KIND) -> Review:
         object=_object(request, "object", uid),
         old=_object(request, "oldObject", uid),
         kind=kind,
+        user=_object(request, "userInfo", uid),
     )
 
 

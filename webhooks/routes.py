@@ -1,6 +1,6 @@
 """The endpoints that API servers call: bounded reading, judging, and an answer whatever comes in."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -11,15 +11,16 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from crds import names
+from webhooks.answers import AdmissionOutcome, Answer
 from webhooks.body import DROP_LIMIT, Body, TooLargeError
 from webhooks.complexity import VALUES_MAX, too_complex
 from webhooks.review import BODY_LIMIT, MalformedReviewError, Review, parse, refuse, uid_at_start
 from webhooks.throttle import LIGHT_BYTES, BusyError, Throttle, is_light
-from webhooks.verdict import AdmissionOutcome, Answer, Gate
+from webhooks.verdict import Gate
 
 log = structlog.get_logger(__name__)
 
-Judge = Callable[[Review], Answer]
+Judge = Callable[[Review], Answer | Awaitable[Answer]]
 
 CALENDARS: Final = (
     (names.VALIDATE_CALENDAR_PATH, names.CALENDAR_KIND),
@@ -39,15 +40,21 @@ def create_app(gate: Gate, recorder: Recorder) -> FastAPI:
     """The webhooks as an ASGI application."""
     app = FastAPI(title="5-Spot admission", openapi_url=None, docs_url=None, redoc_url=None)
     throttle = Throttle()
-    app.router.routes += [
-        Route(names.VALIDATE_PATH, WebhookEndpoint("validate", gate.validate, recorder, throttle), methods=["POST"]),
-        Route(names.MUTATE_PATH, WebhookEndpoint("default", gate.default, recorder, throttle), methods=["POST"]),
-        *(
-            Route(path, WebhookEndpoint("validate", gate.validate_calendar, recorder, throttle, kind), methods=["POST"])
-            for path, kind in CALENDARS
-        ),
-    ]
+    for path, webhook, judge, kind in _webhooks(gate):
+        endpoint = WebhookEndpoint(webhook, judge, recorder, throttle, kind)
+        app.router.routes.append(Route(path, endpoint, methods=["POST"]))
     return app
+
+
+def _webhooks(gate: Gate) -> Iterator[tuple[str, str, Judge, str]]:
+    """Each path, with what it is called in the metrics, what judges there, and the kind that is judged."""
+    yield names.VALIDATE_PATH, "validate", gate.validate, names.KIND
+    yield names.MUTATE_PATH, "default", gate.default, names.KIND
+    for path, kind in CALENDARS:
+        yield path, "validate", gate.validate_calendar, kind
+    yield names.VALIDATE_CLASS_PATH, "validate", gate.validate_class, names.CLASS_KIND
+    yield names.VALIDATE_OVERRIDE_PATH, "validate", gate.overrides.validate, names.OVERRIDE_KIND
+    yield names.MUTATE_OVERRIDE_PATH, "default", gate.overrides.default, names.OVERRIDE_KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +84,34 @@ class WebhookEndpoint:
     async def _answered(self, receive: Receive) -> Answer:
         body = await self._received(receive)
         if is_light(body):
-            return self._judged(body)
-        async with self.throttle.judging():
-            return self._judged(body)
+            review = self._read(body)
+            judged = self._judged(review)
+        else:
+            async with self.throttle.judging():
+                review = self._read(body)
+                judged = self._judged(review)
+        return judged if isinstance(judged, Answer) else await self._finished(review, judged)
 
-    def _judged(self, body: bytes) -> Answer:
+    def _read(self, body: bytes) -> Review:
         if too_complex(body):
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             raise MalformedReviewError(_TOO_COMPLEX, status=status, uid=uid_at_start(body))
-        review = parse(body, self.kind)
+        return parse(body, self.kind)
+
+    def _judged(self, review: Review) -> Answer | Awaitable[Answer]:
         try:
             return self.judge(review)
         except Exception:  # the gate must answer, whatever a rule does
-            log.exception("admission: a rule failed", namespace=review.namespace, name=review.name, uid=review.uid)
-            message = "5-Spot could not judge this object because of an error of its own; its log has the details"
-            refusal = refuse(review.uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
-            return Answer(refusal, AdmissionOutcome.FAILED)
+            log.exception(_RULE_FAILED, namespace=review.namespace, name=review.name, uid=review.uid)
+            return _failed(review)
+
+    async def _finished(self, review: Review, judged: Awaitable[Answer]) -> Answer:
+        """The answer of a judge that has to ask elsewhere."""
+        try:
+            return await judged
+        except Exception:  # likewise
+            log.exception(_RULE_FAILED, namespace=review.namespace, name=review.name, uid=review.uid)
+            return _failed(review)
 
     async def _received(self, receive: Receive) -> bytes:
         body = Body()
@@ -103,6 +122,12 @@ class WebhookEndpoint:
             async with self.throttle.receiving():
                 await body.receive(receive, DROP_LIMIT)
         return body.whole()
+
+
+def _failed(review: Review) -> Answer:
+    message = "5-Spot failed while it checked this object; the log of the operator has the details"
+    refusal = refuse(review.uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
+    return Answer(refusal, AdmissionOutcome.FAILED)
 
 
 async def _send(send: Send, status: int, body: bytes) -> None:
@@ -120,6 +145,7 @@ def _refusal(error: MalformedReviewError) -> Answer:
     return Answer(refuse(error.uid, error.status, "BadRequest", error.message), outcome)
 
 
+_RULE_FAILED: Final = "admission: a rule failed"
 _TOO_COMPLEX: Final = (
     f"the object, its old version and their metadata must hold at most {VALUES_MAX} values together; "
     "put long lists of numbers, texts or objects into one text"

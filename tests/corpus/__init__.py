@@ -46,6 +46,50 @@ def calendar() -> dict[str, Any]:
     }
 
 
+def load_overrides() -> list[Case]:
+    """The corpus of overrides."""
+    return [case for rule in _read("overrides.yaml") for case in _cases(rule, override)]
+
+
+def override() -> dict[str, Any]:
+    """The smallest allowed override."""
+    return {
+        "apiVersion": "5spot.finos.org/v1alpha1",
+        "kind": "ScheduleOverride",
+        "metadata": {"name": "release-night", "namespace": "default"},
+        "spec": {"machines": ["desk-7"], "state": "Open", "until": "2026-11-20T22:00:00Z"},
+    }
+
+
+def load_classes() -> list[Case]:
+    """The corpus of classes."""
+    return [case for rule in _read("classes.yaml") for case in _cases(rule, machine_class)]
+
+
+def machine_class(**spec: Any) -> dict[str, Any]:
+    """A small class with one parameter; keywords replace parts of its spec."""
+    return {
+        "apiVersion": "5spot.finos.org/v1alpha1",
+        "kind": "ScheduledMachineClass",
+        "metadata": {"name": "desk"},
+        "spec": {
+            "namespaceSelector": {},
+            "parameters": [{"name": "address", "schema": {"type": "string"}}],
+            "bootstrapSpec": {
+                "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1",
+                "kind": "K0sWorkerConfig",
+                "spec": {"version": "v1.30.0+k0s.0"},
+            },
+            "infrastructureSpec": {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+                "kind": "RemoteMachine",
+                "spec": {"address": "$(params.address)", "port": 22},
+            },
+        }
+        | spec,
+    }
+
+
 def base() -> dict[str, Any]:
     """The smallest allowed manifest."""
     manifest: dict[str, Any] = _read("base.yaml")
@@ -59,12 +103,13 @@ def _read(name: str) -> Any:
 def _cases(rule: dict[str, Any], smallest: Callable[[], dict[str, Any]] = base) -> Iterator[Case]:
     for kind in ("valid", "invalid"):
         for number, entry in enumerate(rule.get(kind, ())):
-            yield _case(rule, kind, number, entry, smallest())
+            yield _case(rule, kind, number, entry, smallest)
 
 
-def _case(rule: dict[str, Any], kind: str, number: int, entry: Any, manifest: dict[str, Any]) -> Case:
-    told = isinstance(entry, dict) and not entry.keys().isdisjoint({"set", "unset", "value"})
-    more = entry if told else {"value": entry}
+def _case(rule: dict[str, Any], kind: str, number: int, entry: Any, smallest: Callable[[], dict[str, Any]]) -> Case:
+    manifest = smallest()
+    is_detailed = isinstance(entry, dict) and not entry.keys().isdisjoint({"set", "unset", "value"})
+    more = entry if is_detailed else {"value": entry}
     changes = dict(more.get("set", {}))
     if "value" in more:
         changes[rule["at"]] = more["value"]
@@ -72,7 +117,7 @@ def _case(rule: dict[str, Any], kind: str, number: int, entry: Any, manifest: di
         _put(manifest, path.split("."), _expanded(value))
     for path in more.get("unset", ()):
         _drop(manifest, path.split("."))
-    old = {**base(), **rule["old"]} if "old" in rule else None
+    old = {**smallest(), **rule["old"]} if "old" in rule else None
     return Case(
         id=f"{rule['rule']} [{kind} {number}]",
         rule=rule["rule"],

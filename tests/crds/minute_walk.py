@@ -11,8 +11,12 @@ from tests.crds.brute_force import MINUTE, WEEK, Pair, chosen, cron_match, joine
 
 Rule = tuple[list[str], str]
 """The dates, ranges and days of every year (`12-25`) of an exception, and its state."""
-RUN_UP = timedelta(days=9)
-"""A window may have begun that long before the period: firings last up to seven days."""
+Beginnings = dict[tuple[int, int], list[tuple[set[int], timedelta]]]
+"""By hour and minute of the clock: the days of the week on which a window begins, and its end after midnight."""
+FIRINGS_RUN_UP = timedelta(days=9)
+"""A firing may have opened a window that long before the period: they last up to seven days."""
+RUN_UP = timedelta(days=3)
+"""A window by the clock ends within a day, or two where the clock skips one."""
 
 
 class Minute(NamedTuple):
@@ -29,18 +33,24 @@ class Exceptions:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = [([each.split("/") for each in dates], state) for dates, state in rules]
+        self._states: dict[date, str] = {}
 
-    def state(self, day: date) -> str:
-        text = day.isoformat()
+    def state(self, moment: datetime) -> str:
+        day = moment.date()
+        if day not in self._states:
+            self._states[day] = self._read(day.isoformat())
+        return self._states[day]
+
+    def _read(self, text: str) -> str:
         for ranges, state in self.rules:
             if any(ends[0] <= text <= ends[-1] or ends == [text[5:]] for ends in ranges):
                 return state
         return ""
 
 
-def walk(zone_name: str, period: Pair) -> Iterator[Minute]:
+def walk(zone_name: str, period: Pair, run_up: timedelta = RUN_UP) -> Iterator[Minute]:
     place = zone(zone_name)
-    moment = period[0] - RUN_UP
+    moment = period[0] - run_up
     latest = (moment - MINUTE).astimezone(place).replace(tzinfo=None)
     while moment < period[1]:
         local = moment.astimezone(place).replace(tzinfo=None)
@@ -52,24 +62,33 @@ def walk(zone_name: str, period: Pair) -> Iterator[Minute]:
 
 def windows(entries: Sequence[dict], rules: Sequence[Rule], zone_name: str, period: Pair) -> list[Pair]:
     """The windows of `schedule.windows` with exceptions, cut to the period."""
-    exceptions, ends = Exceptions(rules), list[datetime]()
+    exceptions, begins, ends = Exceptions(rules), beginnings(entries), list[datetime]()
     pieces = []
     for minute in walk(zone_name, period):
-        if exceptions.state(minute.local.date()) != "Closed":
-            ends += [end for time in minute.reached for end in ends_of(entries, time)]
+        if exceptions.state(minute.local) != "Closed":
+            ends += [end for time in minute.reached for end in ends_of(begins, time)]
         ends = [end for end in ends if end > minute.latest]
-        if ends or exceptions.state(minute.latest.date()) == "Open":
+        if ends or exceptions.state(minute.latest) == "Open":
             pieces.append(minute.moment)
     return cut(pieces, period)
 
 
-def ends_of(entries: Sequence[dict], time: datetime) -> Iterator[datetime]:
-    """The ends, by the clock, of the windows that begin at a time of the clock."""
+def beginnings(entries: Sequence[dict]) -> Beginnings:
+    """The windows that begin at each time of the clock."""
+    found: Beginnings = {}
     for entry in entries:
-        if f"{time:%H:%M}" == entry["from"] and WEEK[time.weekday()] in chosen(entry.get("days", []), WEEK):
-            midnight = time.replace(hour=0, minute=0)
-            hours, minutes = entry["to"].split(":")
-            end = midnight + timedelta(hours=int(hours), minutes=int(minutes))
+        (hour, minute), (last_hour, last_minute) = (map(int, entry[end].split(":")) for end in ("from", "to"))
+        weekdays = {WEEK.index(day) for day in chosen(entry.get("days", []), WEEK)}
+        end = timedelta(hours=last_hour, minutes=last_minute)
+        found.setdefault((hour, minute), []).append((weekdays, end))
+    return found
+
+
+def ends_of(begins: Beginnings, time: datetime) -> Iterator[datetime]:
+    """The ends, by the clock, of the windows that begin at a time of the clock."""
+    for weekdays, after_midnight in begins.get((time.hour, time.minute), ()):
+        if time.weekday() in weekdays:
+            end = time.replace(hour=0, minute=0) + after_midnight
             yield end if end > time else end + timedelta(days=1)
 
 
@@ -82,8 +101,8 @@ def hours(days: Sequence[str], items: Sequence[str], rules: Sequence[Rule], zone
 def open_minutes(active: Callable[[Minute], bool], exceptions: Exceptions, zone_name: str, period: Pair) -> list[Pair]:
     pieces = []
     for minute in walk(zone_name, period):
-        by_schedule = active(minute) and exceptions.state(minute.local.date()) != "Closed"
-        if by_schedule or exceptions.state(minute.latest.date()) == "Open":
+        by_schedule = active(minute) and exceptions.state(minute.local) != "Closed"
+        if by_schedule or exceptions.state(minute.latest) == "Open":
             pieces.append(minute.moment)
     return cut(pieces, period)
 
@@ -93,11 +112,11 @@ def cron(text: str, duration: timedelta, rules: Sequence[Rule], zone_name: str, 
     matches, exceptions = cron_match(text), Exceptions(rules)
     wildcard = any(field.startswith("*") for field in text.split()[:2])
     pieces: list[Pair] = []
-    for minute in walk(zone_name, period):
+    for minute in walk(zone_name, period, FIRINGS_RUN_UP):
         fires = matches(minute.local) if wildcard else any(map(matches, minute.reached))
-        if fires and exceptions.state(minute.local.date()) != "Closed":
+        if fires and exceptions.state(minute.local) != "Closed":
             pieces.append((minute.moment, minute.moment + duration))
-        if exceptions.state(minute.latest.date()) == "Open":
+        if exceptions.state(minute.latest) == "Open":
             pieces.append((minute.moment, minute.moment + MINUTE))
     start, end = period
     return joined([(max(opens, start), min(closes, end)) for opens, closes in pieces if closes > start])

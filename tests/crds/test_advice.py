@@ -83,3 +83,10 @@ def test_with_a_version_or_with_k0s_own_there_is_nothing_to_warn_of():
 
 def test_a_rejected_manifest_has_violations_and_no_warnings():
     assert not check(machine(killIfCommands=["steam"], priority=-1)).warnings
+
+
+def test_a_lead_that_leaves_nothing_of_a_window_is_named():
+    (warning,) = warnings(scheduled(cron="0 9 * * *", duration="20m", stopEarly="20m"))
+    assert "leaves nothing of a window of 20m" in warning
+    assert not warnings(scheduled(cron="0 9 * * *", duration="20m", stopEarly="19m"))
+    assert not warnings(scheduled(cron="0 9 * * *", duration="20m", stopEarly="Auto"))

@@ -20,7 +20,6 @@ from tests.crds.machines import scheduled
 from tests.crds.test_schema import nodes
 
 CASES = load_calendars()
-UNKNOWN = {"spec.holidays.region", "spec.ics.configMapKeyRef.namespace"}
 
 
 def check(raw, **options):
@@ -39,9 +38,9 @@ def test_the_rules_name_the_one_thing_that_is_wrong(case: Case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_controller_reads_what_is_valid_and_ignores_unknown_fields(case: Case):
+def test_the_controller_reads_a_calendar_only_whole(case: Case):
     spec = check(case.manifest, unknown="ignore").spec
-    assert (spec is not None) == (case.valid or case.field in UNKNOWN)
+    assert (spec is not None) == case.valid
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.valid], ids=lambda case: case.id)

@@ -13,7 +13,7 @@ def test_a_value_is_the_same_as_itself(value):
     ("one", "other"),
     [(1, True), (1, 1.0), (0, None), ([1], [True]), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ({"a": [1]}, {"a": [2]})],
 )
-def test_values_that_json_tells_apart_are_not_the_same(one, other):
+def test_values_that_differ_in_json_are_not_the_same(one, other):
     assert not same(one, other)
 
 

@@ -1,4 +1,4 @@
-"""Which cron expressions are read, and what users are told about the others."""
+"""Which cron expressions are read, and which errors users get for the others."""
 
 import re
 from datetime import UTC, datetime

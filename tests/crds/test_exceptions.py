@@ -239,15 +239,6 @@ def test_no_exceptions_are_none():
     assert excepted(excepted(week("mon", "9"), (["2026-12-24"], "Closed"))) == week("mon", "9")
 
 
-def test_what_a_calendar_knows_only_for_a_time_is_told():
-    schedule = week("mon", "9", "Europe/Berlin")
-    known = Exceptions(
-        (ExceptionRule(Either(dates("2026-12-24")), State.CLOSED),), known_through=dates("2036-12-31").last
-    )
-    assert schedule.excepted(known).known_until == utc("2036-12-31T23:00")
-    assert schedule.known_until is None
-
-
 def test_a_schedule_says_that_it_has_exceptions():
     assert excepted(week("mon", "9"), (["2026-12-24"], "Closed")).describe() == "mon 9 UTC, with exceptions"
 

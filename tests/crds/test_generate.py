@@ -15,9 +15,9 @@ def test_a_stale_or_missing_file_is_named(tmp_path, capsys):
     (tmp_path / CRD_FILE).write_text("old", encoding="utf-8")
     (tmp_path / REFERENCE_FILE).unlink()
     assert main(["--root", str(tmp_path), "--check"]) == 1
-    told = capsys.readouterr().err
-    assert str(CRD_FILE) in told
-    assert str(REFERENCE_FILE) in told
+    printed = capsys.readouterr().err
+    assert str(CRD_FILE) in printed
+    assert str(REFERENCE_FILE) in printed
 
 
 def test_a_crd_can_be_printed_for_another_allowlist(tmp_path, capsys):

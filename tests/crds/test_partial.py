@@ -47,8 +47,9 @@ def test_windows_and_exceptions_of_an_invalid_object_still_count():
     assert [str(each) for each in schedule.calendars] == ["ScheduleCalendar uk"]
 
 
-def test_unknown_fields_do_not_spoil_a_schedule():
-    assert read_partial(scheduled(daysOfWeek=["mon"], holidays="none")).schedule is not None
+def test_a_schedule_with_a_field_of_a_later_version_does_not_count():
+    assert read_partial(scheduled(daysOfWeek=["mon"], seasons=["winter"])).schedule is None
+    assert read_partial(scheduled(daysOfWeek=["mon"], seasons=None)).schedule is not None
 
 
 @pytest.mark.parametrize("raw", [{}, {"spec": None}, {"spec": [], "metadata": 3, "status": "x"}])

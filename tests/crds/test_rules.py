@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from crds.bounds import FIELDS_MAX
 from crds.providers import ProviderPolicy
 from crds.rules import check
+from crds.unread import UNREAD
 from tests.corpus import base
 from tests.crds.machines import machine, nested, scheduled
 
@@ -54,7 +55,7 @@ def test_everything_wrong_is_listed_at_once():
     }
 
 
-def test_a_violation_tells_field_value_and_what_is_allowed():
+def test_a_violation_names_field_value_and_what_is_allowed():
     (violation,) = check(machine(priority=300)).violations
     assert str(violation) == "spec.priority: 300: must be at most 255"
 
@@ -82,7 +83,7 @@ def test_all_that_is_wrong_in_windows_is_listed_at_once():
     }
 
 
-def test_an_unknown_field_is_told_which_ones_are_known():
+def test_the_error_about_an_unknown_field_lists_the_known_ones():
     (violation,) = check(scheduled(daysOfWeek=["mon"], timeZone="UTC")).violations
     assert violation.field == "spec.schedule.timeZone"
     assert "timezone" in violation.message
@@ -127,9 +128,9 @@ def test_whatever_stands_anywhere_the_verdict_is_plain_json_and_never_an_excepti
         if isinstance(target, dict):
             target[last] = value
     verdict = check(manifest, old=base())
-    told = json.dumps([violation.to_json() for violation in verdict.violations], allow_nan=False)
-    assert "Input should" not in told
-    assert "is not allowed here" not in told, "every kind of violation has words of its own"
+    text = json.dumps([violation.to_json() for violation in verdict.violations], allow_nan=False)
+    assert "Input should" not in text
+    assert "is not allowed here" not in text, "every kind of violation has words of its own"
     check(manifest, unknown="ignore")
 
 
@@ -396,6 +397,24 @@ class TestStored:
         verdict = check(machine(future={"a": 1}) | {"more": 1}, unknown="ignore")
         assert verdict.model is not None
         assert verdict.allowed
+
+    @pytest.mark.parametrize(
+        ("schedule", "field"),
+        [
+            ({"seasons": ["winter"]}, "spec.schedule.seasons"),
+            ({"exceptions": [{"dates": ["2026-12-24"], "state": "Closed", "from": "12:00"}]}, "exceptions[0].from"),
+            ({"exceptions": [{"calendarRef": {"name": "a", "tags": []}, "state": "Open"}]}, "calendarRef.tags"),
+        ],
+    )
+    def test_a_schedule_with_an_unknown_field_is_not_read_and_the_message_says_what_to_do(self, schedule, field):
+        verdict = check(scheduled(hoursOfDay=["9"], **schedule), unknown="ignore")
+        assert verdict.model is None
+        (violation,) = verdict.violations
+        assert violation.field.endswith(field)
+        assert violation.message == UNREAD
+
+    def test_an_unknown_field_of_a_schedule_that_is_null_is_absent(self):
+        assert check(scheduled(hoursOfDay=["9"], seasons=None), unknown="ignore").allowed
 
     def test_an_invalid_spec_gives_no_object_and_all_the_reasons(self):
         verdict = check(machine(priority=-1, clusterName=""), unknown="ignore")

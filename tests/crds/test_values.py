@@ -1,4 +1,4 @@
-"""What users may write for days, hours and durations, and what they are told otherwise."""
+"""What users may write for days, hours and durations, and which errors they get otherwise."""
 
 import re
 from datetime import timedelta

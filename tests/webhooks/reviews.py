@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 from crds import names
+from webhooks.answers import Answer
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
@@ -61,3 +62,9 @@ def changed(given: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     result = copy.deepcopy(given)
     result["metadata"] |= metadata
     return result
+
+
+def at_once(judged: Any) -> Answer:
+    """The answer of a gate that needs to ask nobody."""
+    assert isinstance(judged, Answer)
+    return judged

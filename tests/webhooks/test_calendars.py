@@ -9,12 +9,13 @@ import pytest
 from crds import names
 from crds.calendars import CalendarKind, CalendarReference
 from tests.corpus import Case, calendar, load_calendars
-from tests.webhooks.reviews import machine, review
+from tests.webhooks.reviews import at_once, machine, review
 from tests.webhooks.test_routes import Tally, well_formed
+from webhooks.answers import AdmissionOutcome
 from webhooks.configuration import Registration, ServiceRef, manifests
 from webhooks.review import parse
 from webhooks.routes import create_app
-from webhooks.verdict import AdmissionOutcome, Gate
+from webhooks.verdict import Gate
 
 UK = {"calendarRef": {"name": "uk"}, "state": "Closed"}
 BANK = {"calendarRef": {"kind": "ClusterScheduleCalendar", "name": "bank"}, "state": "Closed"}
@@ -77,7 +78,7 @@ def test_the_deletion_of_a_calendar_in_use_warns_and_goes_on():
 
 
 @pytest.mark.parametrize("users", [None, []])
-def test_the_deletion_of_a_calendar_that_is_not_known_to_be_in_use_needs_no_word(users):
+def test_the_deletion_of_a_calendar_that_is_not_known_to_be_in_use_brings_no_warning(users):
     gate = Gate(calendar_users=lambda _namespace, _reference: users)
     answer, response = judge(None, old=calendar(), operation="DELETE", gate=gate)
     assert answer.outcome is AdmissionOutcome.ALLOWED
@@ -86,7 +87,7 @@ def test_the_deletion_of_a_calendar_that_is_not_known_to_be_in_use_needs_no_word
 
 def warned(exists: Any, *exceptions: dict[str, Any]) -> list[str]:
     schedule = {"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"], "exceptions": list(exceptions)}
-    answer = Gate(calendar_exists=exists).validate(parse(orjson.dumps(review(machine(schedule=schedule)))))
+    answer = at_once(Gate(calendar_exists=exists).validate(parse(orjson.dumps(review(machine(schedule=schedule))))))
     response = orjson.loads(answer.body)["response"]
     assert response["allowed"]
     found: list[str] = response.get("warnings", [])
@@ -100,7 +101,7 @@ def test_a_schedule_that_names_a_missing_calendar_is_stored_with_a_warning():
 
 
 @pytest.mark.parametrize("answer", [True, None])
-def test_a_calendar_that_is_there_or_not_known_needs_no_word(answer):
+def test_a_calendar_that_exists_or_is_not_known_brings_no_warning(answer):
     assert warned(lambda _namespace, _reference: answer, UK, BANK) == []
 
 

@@ -96,7 +96,7 @@ def test_a_duration_that_defaulting_wrote_goes_with_the_cron_it_was_written_for(
         ({"daysOfWeek": ["mon"], "duration": "1m"}, {"daysOfWeek": ["tue"], "duration": "1m"}),
     ],
 )
-def test_a_duration_that_somebody_wrote_stays(before: dict[str, Any], after: dict[str, Any]):
+def test_a_duration_that_the_user_wrote_is_kept(before: dict[str, Any], after: dict[str, Any]):
     given = machine(schedule=after)
     stored = applied(given, patch_for(update(given, machine(schedule=before))))
     assert stored["spec"]["schedule"]["duration"] == after["duration"]

@@ -4,7 +4,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.webhooks.reviews import UID, machine, review
+from tests.webhooks.reviews import UID, at_once, machine, review
 from webhooks.review import MalformedReviewError, parse
 from webhooks.verdict import Gate
 
@@ -27,7 +27,7 @@ def deep_review(**bodies: str) -> bytes:
 
 
 def answered(body: bytes) -> dict[str, Any]:
-    response: dict[str, Any] = orjson.loads(Gate().validate(parse(body)).body)["response"]
+    response: dict[str, Any] = orjson.loads(at_once(Gate().validate(parse(body))).body)["response"]
     return response
 
 
@@ -39,7 +39,7 @@ def test_an_object_deeper_than_the_decoder_reads_is_refused_at_its_path_with_the
     assert "must not be nested deeper than 100 levels" in cause["message"]
 
 
-def test_an_object_stored_that_deep_can_be_edited_elsewhere_and_mended_but_not_deepened():
+def test_an_object_stored_that_deep_can_be_edited_elsewhere_and_repaired_but_not_deepened():
     assert answered(deep_review(object=deep(4000), oldObject=deep(4000)))["allowed"] is True
     assert answered(deep_review(object="{}", oldObject=deep(4000)))["allowed"] is True
     assert answered(deep_review(object=deep(4000, "2"), oldObject=deep(4000)))["allowed"] is False
@@ -51,7 +51,7 @@ def test_brackets_and_quotes_in_texts_are_not_nesting():
     assert answered(deep_review(object=f'{{"b":{odd},"c":{deep(2000)}}}', oldObject="{}"))["allowed"] is False
 
 
-def test_what_is_too_deep_and_too_large_to_look_at_is_refused_all_the_same():
+def test_what_is_too_deep_and_too_large_to_measure_is_refused_all_the_same():
     comb = "[" + ",".join([deep(600)] * 500) + "]"
     with pytest.raises(MalformedReviewError, match="nested deeper than 100 levels") as refused:
         parse(deep_review(object=comb, oldObject="{}"))

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from crds import names
 from tests.webhooks.reviews import UID, machine, review
+from webhooks.answers import Answer
 from webhooks.body import DROP_LIMIT
 from webhooks.review import BODY_LIMIT, Review
 from webhooks.routes import create_app
-from webhooks.verdict import Answer, Gate
+from webhooks.verdict import Gate
 
 PATHS = (names.VALIDATE_PATH, names.MUTATE_PATH)
 
@@ -204,7 +205,7 @@ async def test_only_post_is_understood_and_nothing_else_is_served(client: httpx.
         assert (await client.get(path)).status_code == 404
 
 
-async def call(app: Any, receive: Any) -> tuple[int, bytes]:
+async def call(app: Any, receive: Any, path: str = names.VALIDATE_PATH) -> tuple[int, bytes]:
     """One request on the bare ASGI interface."""
     sent: list[dict[str, Any]] = []
 
@@ -214,8 +215,8 @@ async def call(app: Any, receive: Any) -> tuple[int, bytes]:
     scope = {
         "type": "http",
         "method": "POST",
-        "path": names.VALIDATE_PATH,
-        "raw_path": names.VALIDATE_PATH.encode(),
+        "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
         "headers": [],
         "http_version": "1.1",

@@ -3,13 +3,14 @@ import pytest
 
 from crds import defaults
 from crds.providers import ProviderPolicy
-from tests.webhooks.reviews import changed, machine, review
+from tests.webhooks.reviews import at_once, changed, machine, review
+from webhooks.answers import AdmissionOutcome
 from webhooks.review import parse
-from webhooks.verdict import AdmissionOutcome, Gate
+from webhooks.verdict import Gate
 
 
 def judge(given, *, gate: Gate | None = None, **options):
-    answer = (gate or Gate()).validate(parse(orjson.dumps(review(given, **options))))
+    answer = at_once((gate or Gate()).validate(parse(orjson.dumps(review(given, **options)))))
     return answer, orjson.loads(answer.body)["response"]
 
 
@@ -17,7 +18,7 @@ def fields(response) -> list[str]:
     return [cause["field"] for cause in response["status"]["details"]["causes"]]
 
 
-def test_a_good_object_is_let_in_without_a_word():
+def test_a_valid_object_is_allowed_without_a_warning():
     answer, response = judge(machine())
     assert answer.outcome is AdmissionOutcome.ALLOWED
     assert response == {"uid": response["uid"], "allowed": True}
@@ -40,7 +41,7 @@ def test_everything_that_is_wrong_is_listed_with_value_and_what_is_allowed():
 
 
 def defaulted(given, **options):
-    answer = Gate().default(parse(orjson.dumps(review(given, **options))))
+    answer = at_once(Gate().default(parse(orjson.dumps(review(given, **options)))))
     return answer, orjson.loads(answer.body)["response"]
 
 
@@ -122,7 +123,7 @@ def test_a_bootstrap_kind_without_a_version_is_let_in_with_a_warning():
 
 
 @pytest.mark.parametrize(("exists", "warned"), [(True, False), (None, False), (False, True)])
-def test_a_cluster_that_does_not_exist_is_warned_of_and_one_that_nobody_knows_is_not(exists, warned):
+def test_a_cluster_that_does_not_exist_brings_a_warning_and_one_that_is_not_known_does_not(exists, warned):
     asked = []
 
     def lookup(namespace: str, name: str) -> bool | None:
@@ -202,13 +203,13 @@ def test_dry_run_gets_the_same_verdict():
 
 def test_defaulting_answers_a_patch_and_then_none():
     gate = Gate()
-    answer = gate.default(parse(orjson.dumps(review(machine()))))
+    answer = at_once(gate.default(parse(orjson.dumps(review(machine())))))
     assert answer.outcome is AdmissionOutcome.DEFAULTED
     assert orjson.loads(answer.body)["response"]["patchType"] == "JSONPatch"
 
 
 def test_defaulting_leaves_alone_what_is_being_deleted():
     leaving = changed(machine(), deletionTimestamp="2026-01-01T00:00:00Z")
-    answer = Gate().default(parse(orjson.dumps(review(leaving, old=machine()))))
+    answer = at_once(Gate().default(parse(orjson.dumps(review(leaving, old=machine())))))
     assert answer.outcome is AdmissionOutcome.NOT_JUDGED
     assert "patch" not in orjson.loads(answer.body)["response"]
