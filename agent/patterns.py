@@ -47,28 +47,28 @@ NO_PATTERNS = Patterns()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PatternConfig:
     """A ConfigMap as understood: usable patterns, and complaints about what was left out."""
 
     patterns: Patterns = NO_PATTERNS
     problems: tuple[str, ...] = ()
 
 
-def read_config(data: Mapping[str, str] | None) -> Reading:
+def read_config(data: Mapping[str, str] | None) -> PatternConfig:
     """Patterns from a ConfigMap's `data`. Whatever cannot be understood is left out, never guessed at."""
     text = (data or {}).get(RECLAIM_CONFIG_KEY, "")
     if not text.strip():
-        return Reading()
+        return PatternConfig()
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Reading(problems=(f"{RECLAIM_CONFIG_KEY} is not JSON ({error}); nothing will match",))
+        return PatternConfig(problems=(f"{RECLAIM_CONFIG_KEY} is not JSON ({error}); nothing will match",))
     if not isinstance(entries, list):
-        return Reading(problems=(f"{RECLAIM_CONFIG_KEY} must be a JSON array of strings; nothing will match",))
+        return PatternConfig(problems=(f"{RECLAIM_CONFIG_KEY} must be a JSON array of strings; nothing will match",))
     return _usable(entries)
 
 
-def _usable(entries: list[object]) -> Reading:
+def _usable(entries: list[object]) -> PatternConfig:
     kept: dict[str, None] = {}
     problems: list[str] = []
     for index, entry in enumerate(entries):
@@ -79,7 +79,7 @@ def _usable(entries: list[object]) -> Reading:
             problems.append(f"{RECLAIM_CONFIG_KEY}[{index}] {problem}; left out")
     if len(kept) > MAX_PATTERNS:
         problems.append(f"only the first {MAX_PATTERNS} of {len(kept)} patterns are used")
-    return Reading(Patterns(tuple(kept)[:MAX_PATTERNS]), tuple(problems))
+    return PatternConfig(Patterns(tuple(kept)[:MAX_PATTERNS]), tuple(problems))
 
 
 def _problem(entry: object) -> str | None:

@@ -6,7 +6,7 @@ a serving certificate that it cannot verify. `certs.rotation` performs the steps
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -23,8 +23,6 @@ NEXT_KEY: Final = "next-ca.key"
 PUBLISHED_AT: Final = "next-ca-published-at"
 OLD_CERTIFICATE: Final = "old-ca.crt"
 SWITCHED_AT: Final = "switched-at"
-
-NOT_YET: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class RotationRequest(StrEnum):
@@ -147,12 +145,14 @@ def advance(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:
 
 def requeue_at(bundle: Bundle, policy: Policy) -> datetime:
     """The next instant at which `advance` may have something to do by itself."""
-    return min(
-        policy.renewal(bundle.leaf.parsed),
-        policy.renewal(bundle.authority.parsed) if bundle.coming is None else NOT_YET,
-        bundle.published_at + policy.settle if bundle.coming and bundle.published_at else NOT_YET,
-        bundle.switched_at + policy.retire if bundle.going and bundle.switched_at else NOT_YET,
-    )
+    due = [policy.renewal(bundle.leaf.parsed)]
+    if bundle.coming is None:
+        due.append(policy.renewal(bundle.authority.parsed))
+    elif bundle.published_at is not None:
+        due.append(bundle.published_at + policy.settle)
+    if bundle.going and bundle.switched_at:
+        due.append(bundle.switched_at + policy.retire)
+    return min(due)
 
 
 def _with_coming(bundle: Bundle, situation: BundleState, policy: Policy) -> Bundle:

@@ -5,25 +5,24 @@ The store decides races: every write names the version it was based on, and a re
 
 import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import structlog
 
 from certs.bundle import Bundle, BundleState, Policy, RotationRequest, advance, first_bundle, requeue_at
-from certs.tls import ServingContext, UnusableCertificateError
+from certs.tls import ServingContext
+from certs.trust import Authorities, Trust, authorities, joined
 
 FIRST_RETRY: Final = 0.2
 LONGEST_RETRY: Final = 30.0
-# A renewed certificate is there for days before the old one expires, so looking every few seconds is soon enough.
-FILE_LOOK_EVERY: Final = 10.0
 # A host that was suspended must notice how much time has passed.
 LONGEST_SLEEP: Final = 3600.0
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 
 class StoreUnavailableError(Exception):
@@ -44,7 +43,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StoreSnapshot:
     """The store at one moment; `configurations` were read *before* the bundle.
 
     In that order a stale reader cannot put back an older trust: if the bundle moved on in between, so did the version
@@ -56,28 +55,43 @@ class Snapshot:
     configurations: tuple[Published, ...] = ()
     requested: RotationRequest | None = None
 
-    def carries(self, trusted: bytes) -> bool:
-        """Whether every configuration has exactly this caBundle in every webhook."""
-        return all(entry == trusted for published in self.configurations for entry in published.trusted)
+    @property
+    def entries(self) -> tuple[bytes, ...]:
+        """The caBundle of every webhook."""
+        return entries(self.configurations)
 
 
-class Store(Protocol):
-    """Where the bundle and the webhook configurations live."""
+def entries(configurations: tuple[Published, ...]) -> tuple[bytes, ...]:
+    """The caBundle of every webhook of these configurations."""
+    return tuple(entry for published in configurations for entry in published.trusted)
 
-    async def read(self) -> Snapshot:
-        """The configurations, then the bundle."""
-        ...
 
-    async def save(self, bundle: Bundle, version: str | None) -> None:
-        """Writes the bundle over `version` (None: creates it) and clears a request; `LostRaceError` if it moved."""
-        ...
+def carried(wanted: Authorities, found: tuple[bytes, ...]) -> bool:
+    """Whether each caBundle holds these authorities and no others."""
+    return all(authorities(entry) == wanted for entry in found)
+
+
+class Publisher(Protocol):
+    """Where the webhook configurations live."""
 
     async def publish(self, trusted: bytes, configurations: tuple[Published, ...]) -> None:
         """Puts the caBundle into these configurations, each over the version given."""
         ...
 
     async def changed(self) -> None:
-        """Returns once the bundle or a configuration may differ from what was read last."""
+        """Returns once a configuration, or the bundle, may differ from what was read last."""
+        ...
+
+
+class Store(Publisher, Protocol):
+    """Where the bundle lives too."""
+
+    async def read(self) -> StoreSnapshot:
+        """The configurations, then the bundle."""
+        ...
+
+    async def save(self, bundle: Bundle, version: str | None) -> None:
+        """Writes the bundle over `version` (None: creates it) and clears a request; `LostRaceError` if it moved."""
         ...
 
 
@@ -91,21 +105,18 @@ class Rotation:
     now: Callable[[], datetime]
     policy: Policy = field(default_factory=Policy)
     loaded: asyncio.Event = field(default_factory=asyncio.Event)
+    trust: Trust = field(init=False)
     _current: Bundle | None = None
+
+    def __post_init__(self) -> None:
+        """An authority of another source stays as long as one of our own that was replaced."""
+        self.trust = Trust(self.policy.retire)
 
     async def run(self) -> None:
         """Never returns; retries while the store is unavailable."""
-        failures = 0
         while True:
-            try:
-                bundle = await self.settle()
-            except StoreUnavailableError as error:
-                failures += 1
-                log.warning("certificates: the API server does not answer, will retry", error=str(error))
-                await asyncio.sleep(_pause(failures))
-                continue
-            failures = 0
-            await self._wait(requeue_at(bundle, self.policy))
+            bundle = await until_answered(self.settle)
+            await self._wait(min(requeue_at(bundle, self.policy), self.trust.requeue_at()))
 
     async def settle(self) -> Bundle:
         """Takes step after step until nothing is due."""
@@ -123,22 +134,34 @@ class Rotation:
     async def _step(self) -> Bundle | None:
         snapshot = await self.store.read()
         bundle = self._following(snapshot)
+        self._retire(snapshot.bundle, bundle)
         if bundle != snapshot.bundle:
             await self.store.save(bundle, snapshot.version)
             log.info("certificates: stored", **_described(bundle))
-            snapshot = replace(snapshot, bundle=bundle)
         self._serve(bundle)
-        if snapshot.carries(bundle.trusted):
+        return await self._publish(bundle, snapshot)
+
+    async def _publish(self, bundle: Bundle, snapshot: StoreSnapshot) -> Bundle | None:
+        wanted = self.trust.wanted(authorities(bundle.trusted), snapshot.entries, self.now())
+        if carried(wanted, snapshot.entries):
+            self.trust.published(self.now())
             return None if _awaits_publication(bundle) else bundle
-        await self.store.publish(bundle.trusted, snapshot.configurations)
-        log.info("certificates: wrote the caBundle of the webhook configurations")
+        await self.store.publish(joined(wanted), snapshot.configurations)
+        log.info("certificates: wrote the caBundle of the webhook configurations", authorities=len(wanted))
         return None
 
-    def _following(self, snapshot: Snapshot) -> Bundle:
+    def _retire(self, stored: Bundle | None, following: Bundle) -> None:
+        """What was in use here and no longer is does not count as another source's."""
+        known = [authorities(bundle.trusted) for bundle in (stored, self._current) if bundle]
+        self.trust.retire(frozenset().union(*known) - authorities(following.trusted))
+
+    def _following(self, snapshot: StoreSnapshot) -> Bundle:
         now = self.now()
         # A Secret that was deleted comes back as it was: API servers trust what we are serving.
         bundle = snapshot.bundle or self._current or first_bundle(self.names, now, self.policy)
-        situation = BundleState(now, self.names, snapshot.carries(bundle.trusted), snapshot.requested)
+        needed = authorities(bundle.trusted)
+        published = all(needed <= authorities(entry) for entry in snapshot.entries)
+        situation = BundleState(now, self.names, published, snapshot.requested)
         return advance(bundle, situation, self.policy)
 
     def _serve(self, bundle: Bundle) -> None:
@@ -156,55 +179,6 @@ class Rotation:
             return
 
 
-class Renewed(Protocol):
-    """Files that another program renews, such as cert-manager or an administrator."""
-
-    @property
-    def path(self) -> Path:
-        """The file that the log names."""
-        ...
-
-    def signature(self) -> object:
-        """Changes whenever a file does."""
-        ...
-
-    def load_into(self, serving: ServingContext) -> None:
-        """Puts the files in force; what is in force stays where they cannot be used."""
-        ...
-
-
-@dataclass(slots=True)
-class FileWatch:
-    """Loads files that another program renews, at the start and whenever they change."""
-
-    files: Renewed
-    serving: ServingContext
-    loaded: asyncio.Event = field(default_factory=asyncio.Event)
-    every: float = FILE_LOOK_EVERY
-    _seen: object = None
-
-    async def run(self) -> None:
-        """Never returns; files that cannot be used leave what is in force as it is."""
-        while True:
-            self.look()
-            await asyncio.sleep(self.every)
-
-    def look(self) -> None:
-        """Loads the files if they changed since the last look."""
-        try:
-            signature = self.files.signature()
-            if signature == self._seen:
-                return
-            self.files.load_into(self.serving)
-        except (OSError, UnusableCertificateError) as error:
-            # Read between the writing of one file and the other, or not mounted yet: the next look tries again.
-            log.warning("certificates: a file cannot be used now", file=str(self.files.path), error=str(error))
-            return
-        self._seen = signature
-        self.loaded.set()
-        log.info("certificates: loaded", file=str(self.files.path), serving_until=str(self.serving.expires))
-
-
 def _awaits_publication(bundle: Bundle) -> bool:
     return bundle.coming is not None and bundle.published_at is None
 
@@ -217,6 +191,19 @@ def _described(bundle: Bundle) -> dict[str, str]:
     }
 
 
-def _pause(failures: int) -> float:
+async def until_answered(settle: Callable[[], Awaitable[T]]) -> T:
+    """What `settle` returns; tried again, after a longer and longer pause, while the API server does not answer."""
+    failures = 0
+    while True:
+        try:
+            return await settle()
+        except StoreUnavailableError as error:
+            failures += 1
+            log.warning("certificates: the API server does not answer, will retry", error=str(error))
+            await asyncio.sleep(pause(failures))
+
+
+def pause(failures: int) -> float:
+    """How long to wait after a number of failures in a row."""
     longest = min(FIRST_RETRY * 2.0 ** min(failures, 16), LONGEST_RETRY)
     return random.uniform(longest / 2, longest)  # noqa: S311 - jitter, not a secret

@@ -33,6 +33,11 @@ class ServingContext:
             _require_clients(self.live)
 
     @property
+    def loaded(self) -> CertificatePair | None:
+        """What new handshakes get; None before the first one."""
+        return self._loaded
+
+    @property
     def expires(self) -> datetime | None:
         """When the certificate being served expires; None before the first one."""
         return self._expires

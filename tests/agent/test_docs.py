@@ -34,6 +34,6 @@ def test_paths_and_patches_in_the_pages_are_real(page: str):
     for path in re.findall(r"`?((?:agent|tests|bench)/[\w./-]+)`?", page):
         assert (ROOT / path).exists(), path
     for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
-        assert all(shlex.split(line)[0] == "kubectl" for line in block.splitlines())
+        assert all(shlex.split(line)[0] in ("kubectl", "5spot") for line in block.splitlines())
     for link in re.findall(r"\]\(([\w-]+\.md)\)", page):
         assert Path(ROOT / "docs" / link).exists()

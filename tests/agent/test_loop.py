@@ -60,11 +60,11 @@ class Desk:
 
     def __init__(self) -> None:
         self.requests: list[Match] = []
-        self.trouble: Exception | None = None
+        self.failure: Exception | None = None
 
     def request(self, match: Match) -> NodeSeen:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.failure is not None:
+            raise self.failure
         self.requests.append(match)
         return NodeSeen("u", str(len(self.requests) * 10), requested=True)
 
@@ -144,15 +144,15 @@ def test_a_source_that_cannot_be_opened_any_more_is_replaced(bench: Bench):
     assert bench.spare.is_open
 
 
-@pytest.mark.parametrize("trouble", [Unreachable("away"), WrongHost("another host")])
-def test_trouble_keeps_the_match_and_the_patience_short(bench: Bench, trouble: Exception, capsys):
+@pytest.mark.parametrize("failure", [Unreachable("away"), WrongHost("another host")])
+def test_a_failure_keeps_the_match_and_retries_soon(bench: Bench, failure: Exception, capsys):
     add(bench.root, 7, "idea")
-    bench.desk.trouble = trouble
+    bench.desk.failure = failure
     assert bench.turn(IDEA) == []
     waits = bench.agent._patience(bench.agent.state.try_at - 0.1)
     assert waits is not None
     assert round(waits, 3) == 0.1
-    bench.desk.trouble = None
+    bench.desk.failure = None
     (bench.root / "7" / "comm").write_text("gone\n")
     while not bench.turn():
         bench.mailbox.sleep(0.01)
@@ -171,9 +171,9 @@ def test_the_death_of_a_watching_thread_ends_the_loop_and_closes_the_source(benc
 
 def test_a_match_whose_pattern_is_removed_meanwhile_is_dropped_and_said_so(bench: Bench, capsys):
     add(bench.root, 7, "idea")
-    bench.desk.trouble = Unreachable("away")
+    bench.desk.failure = Unreachable("away")
     bench.turn(IDEA, ConfigSeen(NO_PATTERNS))
-    bench.desk.trouble = None
+    bench.desk.failure = None
     assert bench.turn() == []
     assert '"match-dropped"' in capsys.readouterr().err
 

@@ -32,19 +32,19 @@ def aged(*pids: int) -> tuple[PollingSource, Counted]:
     return made, table
 
 
-def test_the_first_look_takes_in_everything():
+def test_the_first_poll_reads_every_process():
     made, _ = source(1, 2, 3)
     assert made.candidates(100.0) == [1, 2, 3]
 
 
-def test_between_two_looks_there_is_nothing_to_do():
+def test_between_two_polls_nothing_is_read():
     made, _ = source(1)
     made.candidates(100.0)
     assert made.candidates(100.2) == []
     assert round(made.wait(100.2) or 0, 3) == 0.05
 
 
-def test_an_ordinary_look_takes_new_and_young_processes_only():
+def test_an_ordinary_poll_reads_new_and_young_processes_only():
     made, table = aged(1, 2)
     table.alive[3] = 3
     assert made.candidates(20.25) == [3]

@@ -21,7 +21,7 @@ def node(version: str = "30", *, requested: bool = False, uid: str = "u") -> Nod
     return NodeSeen(uid, version, requested)
 
 
-def test_without_patterns_nothing_is_looked_at():
+def test_without_patterns_no_process_is_read():
     assert not INERT.watching
     assert not step(INERT, Matched(MATCH), 1.0).due(1.0)
 
@@ -123,9 +123,9 @@ events: st.SearchStrategy[Event] = st.one_of(
 
 
 @given(st.lists(events, max_size=30))
-def test_a_match_is_held_only_for_patterns_in_force_and_never_beside_a_known_request(happenings: list[Event]):
+def test_a_match_is_held_only_for_patterns_in_force_and_never_beside_a_known_request(sequence: list[Event]):
     state = INERT
-    for second, event in enumerate(happenings):
+    for second, event in enumerate(sequence):
         state = step(state, event, float(second))
         assert not (state.held is not None and state.requested)
         assert state.held is None or state.held.pattern in state.patterns.entries
@@ -133,9 +133,9 @@ def test_a_match_is_held_only_for_patterns_in_force_and_never_beside_a_known_req
 
 
 @given(st.lists(events, max_size=30))
-def test_while_the_node_is_free_and_the_pattern_stays_a_match_is_never_lost(happenings: list[Event]):
+def test_while_the_node_is_free_and_the_pattern_stays_a_match_is_never_lost(sequence: list[Event]):
     state = HOLDING
-    for second, event in enumerate(happenings):
+    for second, event in enumerate(sequence):
         settled = isinstance(event, NodeSeen) and event.requested
         unlisted = isinstance(event, ConfigSeen) and "idea" not in event.patterns.entries
         state = step(state, event, 20.0 + second)

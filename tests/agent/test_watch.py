@@ -60,7 +60,7 @@ def test_changes_of_the_node_come_without_its_status(tmp_path: Path):
     assert "PartialObjectMetadata" in script.requests[1][2]["Accept"]
 
 
-def test_the_same_trouble_is_logged_once_and_its_end_too(tmp_path: Path, capsys):
+def test_the_same_failure_is_logged_once_and_its_end_too(tmp_path: Path, capsys):
     with serving(tmp_path) as (script, api):
         script.says({"message": "broken"}, status=500)
         follower = Follower(api, node_target("ws-1"), lambda _: None)

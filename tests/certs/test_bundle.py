@@ -73,9 +73,9 @@ def test_a_leaf_that_lacks_a_name_is_replaced_at_once(fresh: Bundle):
 
 
 def test_a_leaf_of_another_authority_is_replaced_at_once(fresh: Bundle):
-    stranger = first_bundle(NAMES, START, POLICY)
-    mended = advance(replace(fresh, leaf=stranger.leaf), at(START + DAY), POLICY)
-    assert signed_by(mended.leaf.parsed, fresh.authority.parsed)
+    another = first_bundle(NAMES, START, POLICY)
+    repaired = advance(replace(fresh, leaf=another.leaf), at(START + DAY), POLICY)
+    assert signed_by(repaired.leaf.parsed, fresh.authority.parsed)
 
 
 def test_a_leaf_never_outlives_its_authority():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certs.bundle import Bundle, Policy, first_bundle
-from certs.rotation import FileWatch
+from certs.files import FileWatch
 from certs.tls import AuthorityFile, ServingContext, UnusableCertificateError
 from local.pki import Authority
 from tests.certs.test_tls import NAMES, NOW, Echo, another_leaf

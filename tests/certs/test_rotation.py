@@ -1,80 +1,12 @@
 import asyncio
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 
-from certs.bundle import Bundle, Policy, RotationRequest, first_bundle
-from certs.issue import new_leaf, signed_by
-from certs.rotation import (
-    FileWatch,
-    LostRaceError,
-    Published,
-    Rotation,
-    Snapshot,
-    StoreUnavailableError,
-)
-from certs.tls import CertificateFiles, ServingContext
+from certs.bundle import Policy, RotationRequest
+from certs.issue import signed_by
+from tests.certs.shelf import START, Shelf, Time, replica
 from tests.waiting import running, until
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-NAMES = ("localhost",)
-
-
-@dataclass
-class Shelf:
-    """A store in memory that keeps versions as an API server does, shared by several replicas."""
-
-    bundle: Bundle | None = None
-    version: int = 0
-    trust: dict[str, list[bytes]] = field(default_factory=lambda: {"validating": [b""], "mutating": [b""]})
-    trust_version: int = 0
-    requested: RotationRequest | None = None
-    saved: list[Bundle] = field(default_factory=list)
-    outages: int = 0
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def read(self) -> Snapshot:
-        self.bell.clear()
-        if self.outages:
-            self.outages -= 1
-            raise StoreUnavailableError("connection refused")
-        published = tuple(Published(n, str(self.trust_version), tuple(t)) for n, t in self.trust.items())
-        await asyncio.sleep(0)
-        version = str(self.version) if self.bundle else None
-        return Snapshot(self.bundle, version, published, self.requested)
-
-    async def save(self, bundle: Bundle, version: str | None) -> None:
-        await asyncio.sleep(0)
-        if version != (str(self.version) if self.bundle else None):
-            raise LostRaceError
-        self.bundle, self.version, self.requested = bundle, self.version + 1, None
-        self.saved.append(bundle)
-        self.bell.set()
-
-    async def publish(self, trusted: bytes, configurations: tuple[Published, ...]) -> None:
-        await asyncio.sleep(0)
-        if any(published.version != str(self.trust_version) for published in configurations):
-            raise LostRaceError
-        self.trust = {published.name: [trusted] * len(published.trusted) for published in configurations}
-        self.trust_version += 1
-        self.bell.set()
-
-    async def changed(self) -> None:
-        await self.bell.wait()
-
-
-@dataclass
-class Time:
-    at: datetime = START
-
-    def __call__(self) -> datetime:
-        return self.at
-
-
-def replica(shelf: Shelf, time: Time) -> Rotation:
-    return Rotation(store=shelf, serving=ServingContext(), names=NAMES, now=time)
 
 
 async def test_the_first_replica_makes_the_bundle_and_publishes_its_authority():
@@ -166,48 +98,3 @@ async def test_the_loop_renews_when_the_time_comes():
     time.at += timedelta(days=365) * (2 / 3)
     async with running(rotation.run()):
         await until(lambda: shelf.bundle and shelf.bundle.leaf != first.leaf)
-
-
-@dataclass
-class Mount:
-    """A mounted certificate as cert-manager would keep it."""
-
-    folder: Path
-    bundle: Bundle = field(default_factory=lambda: first_bundle(NAMES, datetime.now(UTC), Policy()))
-
-    def write(self, *, days: int = 2, key: bytes | None = None) -> None:
-        leaf = new_leaf(self.bundle.authority, NAMES, datetime.now(UTC), timedelta(days=days))
-        (self.folder / "tls.crt").write_bytes(leaf.certificate)
-        (self.folder / "tls.key").write_bytes(key or leaf.key)
-
-    @property
-    def files(self) -> CertificateFiles:
-        return CertificateFiles(self.folder / "tls.crt", self.folder / "tls.key")
-
-
-async def test_certificates_from_files_are_taken_over_when_they_change(tmp_path: Path):
-    mount, serving = Mount(tmp_path), ServingContext()
-    watch = FileWatch(mount.files, serving, every=0.005)
-    async with running(watch.run()):
-        assert serving.expires is None
-        mount.write()
-        await until(watch.loaded.is_set)
-        first = serving.expires
-        mount.write(days=3)
-        await until(lambda: serving.expires != first)
-
-
-def test_files_caught_half_written_are_looked_at_again(tmp_path: Path):
-    mount, serving = Mount(tmp_path), ServingContext()
-    watch = FileWatch(mount.files, serving)
-    mount.write()
-    watch.look()
-    good = serving.expires
-    assert good is not None
-    mount.write(key=mount.bundle.authority.key)
-    watch.look()
-    assert serving.expires == good
-    assert serving.valid(datetime.now(UTC))
-    mount.write(days=5)
-    watch.look()
-    assert serving.expires > good
