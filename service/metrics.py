@@ -1,5 +1,6 @@
 """Every metric of the service, declared once with its help text; other modules import the metrics from here."""
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -9,6 +10,7 @@ from prometheus_client import (
     Gauge,
     GCCollector,
     Histogram,
+    Metric,
     PlatformCollector,
     ProcessCollector,
 )
@@ -33,14 +35,24 @@ FIELDS: Final = frozenset(
         "metadata.generateName",
         "spec",
         "spec.bootstrapSpec",
+        "spec.classRef",
         "spec.clusterName",
         "spec.gracefulShutdownTimeout",
         "spec.infrastructureSpec",
         "spec.killIfCommands",
         "spec.killSwitch",
         "spec.machineTemplate",
+        "spec.from",
+        "spec.machines",
         "spec.nodeDrainTimeout",
+        "spec.reason",
+        "spec.requestedBy",
+        "spec.selector",
+        "spec.state",
+        "spec.until",
+        "spec.namespaceSelector",
         "spec.nodeTaints",
+        "spec.parameters",
         "spec.priority",
         "spec.provisioningTimeout",
         "spec.schedule",
@@ -95,6 +107,21 @@ RECONCILE_DURATION: Final = Histogram(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
+
+
+class ListGauge(Gauge):
+    """A gauge whose label values are listed at each scrape: 1 for each, none for what is no longer listed."""
+
+    rows: Callable[[], Iterable[Sequence[str]]] = staticmethod(tuple)
+
+    def collect(self) -> Iterable[Metric]:
+        """The samples, as they are now."""
+        self.clear()
+        for row in self.rows():
+            self.labels(*row).set(1)
+        return super().collect()
+
+
 OBJECTS: Final = Gauge(
     "scheduledmachines",
     "ScheduledMachines by phase.",
@@ -108,6 +135,14 @@ OBJECTS_READY: Final = Gauge(
 OBJECTS_NOT_READY_IN_TIME: Final = Gauge(
     "scheduledmachines_not_ready_in_time",
     "ScheduledMachines whose Node was not Ready within provisioningTimeout, and is not Ready yet.",
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+OBJECTS_IN_TROUBLE: Final = ListGauge(
+    "scheduledmachine_trouble",
+    "ScheduledMachines in phase Error or not Ready in time, one series each, at most 100, with what their status says; "
+    "always 1. Only with --machine-metrics.",
+    ["object_namespace", "object", "phase", "reason", "message"],
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
@@ -134,15 +169,38 @@ QUEUE_LATENCY: Final = Histogram(
 LATENESS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 ACTIVATION_LATENESS: Final = Histogram(
     "activation_lateness_seconds",
-    "Real time from the opening of a window to the creation of the Machine.",
+    "Real time from when a Machine was due, at the opening of a window less startEarly, to its creation.",
     buckets=LATENESS,
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
 REMOVAL_LATENESS: Final = Histogram(
     "removal_lateness_seconds",
-    "Real time from the closing of a window to the beginning of the shutdown.",
+    "Real time from when a shutdown was due, at the close of a window less stopEarly, to its beginning.",
     buckets=LATENESS,
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+PUNCTUALITY: Final = (0, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600)
+READY_LATENESS: Final = Histogram(
+    "ready_lateness_seconds",
+    "Real time from the opening of a window until the Node of its machine is first Ready; 0 if it was Ready before. "
+    "Machines that were requested later, such as after an edit, do not count.",
+    buckets=PUNCTUALITY,
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+GONE_LATENESS: Final = Histogram(
+    "gone_lateness_seconds",
+    "Real time from the close of a window until its machine and all its objects are gone; 0 if they were gone before.",
+    buckets=PUNCTUALITY,
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+SERVED_SECONDS: Final = Counter(
+    "served_seconds",
+    "Real time for which machines were in service, from Ready to the beginning of the shutdown; counted at the end of "
+    "each service.",
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
@@ -188,6 +246,60 @@ FORCED_DELETIONS: Final = Counter(
     ["result"],
     namespace=NAMESPACE,
     registry=REGISTRY,
+)
+OVERRIDES_IN_FORCE: Final = Gauge(
+    "overrides_in_force",
+    "ScheduleOverrides that have begun and not ended, by state (Open, Closed, Scheduled), on the replica that holds "
+    "their shard.",
+    ["state"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+OVERRIDES_JUDGED: Final = Counter(
+    "overrides_judged",
+    "ScheduleOverrides that the controller accepted or did not accept, by reason: Accepted, TooLong, Invalid.",
+    ["reason"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+OVERRIDES_DELETED: Final = Counter(
+    "overrides_deleted",
+    "ScheduleOverrides that the controller deleted a day after their end.",
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+TURNS_AWAITED: Final = Gauge(
+    "turns_awaited",
+    "ScheduledMachines that wait for their turn because of a Cluster's limit, by turn: provisioning, draining.",
+    ["queueing"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+TURNS_TAKEN: Final = Gauge(
+    "turns_taken",
+    "ScheduledMachines on the way, in Clusters that have a limit, by what: provisioning, draining.",
+    ["queueing"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+DRY_RUN_REASONS: Final = ("WouldCreate", "WouldDelete", "WouldChange")
+DRY_RUNS: Final = Counter(
+    "dry_runs",
+    "What dry runs reported instead of doing it, by reason: WouldCreate, WouldDelete, WouldChange.",
+    ["reason"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+NOTIFICATIONS: Final = Counter(
+    "notifications",
+    "Notifications by result: sent, dropped (the queue was full), refused (not sent again), failed (an attempt; sent "
+    "again later).",
+    ["result"],
+    namespace=NAMESPACE,
+    registry=REGISTRY,
+)
+NOTIFICATIONS_QUEUED: Final = Gauge(
+    "notifications_queued", "Notifications that wait to be sent.", namespace=NAMESPACE, registry=REGISTRY
 )
 WATCH_RESTARTS: Final = Counter(
     "watch_restarts",
@@ -266,6 +378,9 @@ def _start_at_zero(counter: Counter, *results: str) -> None:
 
 _start_at_zero(DRAINS, "completed", "timed_out", "skipped")
 _start_at_zero(EVICTIONS, "accepted", "blocked")
+_start_at_zero(OVERRIDES_JUDGED, "Accepted", "TooLong", "Invalid")
+_start_at_zero(NOTIFICATIONS, "sent", "dropped", "refused", "failed")
+_start_at_zero(DRY_RUNS, *DRY_RUN_REASONS)
 _start_at_zero(FORCED_DELETIONS, "accepted", "failed")
 
 

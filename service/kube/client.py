@@ -26,6 +26,7 @@ METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 METADATA_LIST = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 
 
+JSON = "application/json"
 PAGE_DIVISOR = 4
 """The page size is divided by this when a page is too large."""
 
@@ -186,10 +187,13 @@ class Client:
         namespace: str | None = None,
         field_manager: str = FIELD_MANAGER,
         dry_run: bool = False,
+        on_warning: Callable[[str], None] | None = None,
     ) -> Object:
-        """Stores a new object; `AlreadyExists` if the name is taken."""
+        """Stores a new object; `AlreadyExists` if the name is taken. `on_warning` hears what webhooks warn of."""
         path = resource.collection(namespace) + _query(fieldManager=field_manager, dryRun=_all(dry_run))
-        return await self._send("create", "POST", resource, path, orjson.dumps(body))
+        request = Request("create", "POST", path, resource.plural, orjson.dumps(body), {"Content-Type": JSON})
+        request.on_warning = on_warning
+        return await self._object(request)
 
     async def create_subresource(
         self, resource: Resource, name: str, subresource: str, body: Object, *, namespace: str | None = None
@@ -283,9 +287,9 @@ class Client:
         )
         request = Request("watch", "GET", resource.collection(namespace) + query, resource.plural)
         request.headers = METADATA if metadata_only else {}
-        async with self.transport.stream(request, idle_seconds=idle_seconds) as content:
+        async with self.transport.stream(request, idle_seconds=idle_seconds) as pieces:
             on_open()
-            async for line in lines(content.iter_any(), self.transport.limits.line_bytes):
+            async for line in lines(pieces, self.transport.limits.line_bytes):
                 yield await event(line, request.what, self.transport.limits.values)
                 await self.pace.spent(units(line.text))
 
@@ -300,7 +304,7 @@ class Client:
         resource: Resource,
         path: str,
         body: bytes | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
     ) -> Object:
         headers = {} if body is None else {"Content-Type": content_type}
         return await self._object(Request(verb, method, path, resource.plural, body, headers))

@@ -4,6 +4,7 @@ TLS is always verified, and at least version 1.2: a configuration that asks for 
 """
 
 import os
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,10 @@ from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
-from yarl import URL
 
 from service.kube.library import load
 
+_HOST = re.compile(r"[\w.:%-]+")
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -178,10 +179,10 @@ def checked_server(server: str, source: str) -> str:
 
 
 def _is_address(server: str) -> bool:
-    """Whether this is an https:// address that the HTTP client accepts too."""
+    """Whether this is an https:// address with a host and a port that exist."""
     try:
         parts = urlsplit(server)
-        has_port = bool(URL(server, encoded=True).port)
+        has_port = parts.port != 0
     except ValueError:
         return False
     return parts.scheme == "https" and has_port and _is_host(parts.hostname or "") and _is_bare(parts)
@@ -192,9 +193,9 @@ def _is_bare(parts: SplitResult) -> bool:
 
 
 def _is_host(name: str) -> bool:
-    """Whether this is a host name that TLS accepts."""
+    """Whether this is a host name that TLS accepts, or an IP address."""
     try:
-        return bool(name.encode("idna")) and not name.startswith(".")
+        return bool(_HOST.fullmatch(name) and name.encode("idna")) and not name.startswith(".")
     except UnicodeError:
         return False
 

@@ -8,9 +8,12 @@ import importlib
 import importlib.machinery
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 _PACKAGE = "kubernetes_asyncio"
+_HTTP = "aiohttp"
 # Packages whose __init__ imports the generated code; their other modules can be imported without it.
 _STUBBED = (_PACKAGE, f"{_PACKAGE}.client", f"{_PACKAGE}.client.models")
 
@@ -53,11 +56,35 @@ def _load_lean() -> Library:
             sys.modules[name] = _stub(name)
         client: Any = sys.modules[f"{_PACKAGE}.client"]
         client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration
-        client.ApiClient = importlib.import_module(f"{_PACKAGE}.client.api_client").ApiClient
-        return _import_parts()
+        client.ApiClient = object  # what the functions return that nobody calls here
+        with _late_aiohttp():
+            return _import_parts()
     finally:
         for name in [name for name in sys.modules if name.split(".")[0] == _PACKAGE]:
             del sys.modules[name]
+
+
+@contextmanager
+def _late_aiohttp() -> Iterator[None]:
+    """Modules imported meanwhile import aiohttp when they use it: for a login by OpenID Connect, which is rare."""
+    if _HTTP in sys.modules:
+        yield
+        return
+    late = sys.modules[_HTTP] = _Late(_HTTP)
+    try:
+        yield
+    finally:
+        late.in_use = True
+        del sys.modules[_HTTP]
+
+
+class _Late(types.ModuleType):
+    """Stands for a module that is imported when something of it is used; until `in_use`, only annotations are."""
+
+    in_use = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name) if self.in_use else object
 
 
 def _stub(name: str) -> types.ModuleType:

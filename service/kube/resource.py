@@ -100,6 +100,23 @@ MUTATING_WEBHOOKS = Resource(
     kind="MutatingWebhookConfiguration",
     namespaced=False,
 )
+SUBJECT_ACCESS_REVIEWS = Resource(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="subjectaccessreviews",
+    kind="SubjectAccessReview",
+    namespaced=False,
+)
+SELF_SUBJECT_REVIEWS = Resource(
+    group="authentication.k8s.io", version="v1", plural="selfsubjectreviews", kind="SelfSubjectReview", namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS = Resource(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="selfsubjectaccessreviews",
+    kind="SelfSubjectAccessReview",
+    namespaced=False,
+)
 SCHEDULE_CALENDARS = Resource(
     group=names.GROUP, version=names.VERSION, plural=names.CALENDAR_PLURAL, kind=names.CALENDAR_KIND
 )
@@ -109,5 +126,11 @@ CLUSTER_SCHEDULE_CALENDARS = Resource(
     plural=names.CLUSTER_CALENDAR_PLURAL,
     kind=names.CLUSTER_CALENDAR_KIND,
     namespaced=False,
+)
+SCHEDULE_OVERRIDES = Resource(
+    group=names.GROUP, version=names.VERSION, plural=names.OVERRIDE_PLURAL, kind=names.OVERRIDE_KIND
+)
+SCHEDULED_MACHINE_CLASSES = Resource(
+    group=names.GROUP, version=names.VERSION, plural=names.CLASS_PLURAL, kind=names.CLASS_KIND, namespaced=False
 )
 SCHEDULED_MACHINES = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL, kind=names.KIND)

@@ -1,35 +1,36 @@
 """Sends requests to one API server over HTTPS and turns failures into our errors; used by the client only.
 
-Calls and watches have separate connection pools, so that many watches never block a call.
+Calls and watches have separate connections, so that many watches never block a call.
 """
 
 import asyncio
 import errno
 import random
-import socket
+import re
+import ssl
 import time
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import aiohttp
-from yarl import URL
-
+from service.kube.connections import Connections, Dialer
 from service.kube.credentials import Credentials, Endpoint
 from service.kube.decode import LINE_BYTES
 from service.kube.errors import Disconnected, KubeError, TooLarge, Unauthorized, Unavailable, Untrusted, from_response
+from service.kube.exchange import BadAnswer, Connection, HttpResponse, ServerClosed
 
 _SKEW_EVERY = 10.0
-# Shorter than the idle timeout of load balancers, so that our side closes idle connections.
-_KEEP_ALIVE = 30.0
 _MAX_ERROR_BYTES = 256 * 1024
+_ACCEPTED = "application/json"
+# No compression: it costs the API server more than it saves in a cluster's own network.
+_SAME = "Accept-Encoding: identity\r\nUser-Agent: 5spot\r\n"
 RETRY_PAUSES = (0.1, 0.4)
 """Seconds before the second and the third try of a request."""
 RETRIED_STATUSES = frozenset({500, 502, 503, 504})
+_WARNING = re.compile(r'\b299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 NO_ANSWER = "no API server with a certificate of the given CA answered"
 """The whole message for an address that a tenant chose: it must not reveal what is there."""
 QUICK_FAILURE_SECONDS = 1.0
@@ -77,6 +78,8 @@ class Request:
     headers: dict[str, str] = field(default_factory=dict)
     most_bytes: int | None = None
     """A lower limit for the size of this answer."""
+    on_warning: Callable[[str], None] | None = None
+    """Called with each warning that comes with the answer, such as one of a webhook."""
 
     @property
     def what(self) -> str:
@@ -85,7 +88,7 @@ class Request:
 
 
 class Transport:
-    """Sessions to one API server. Connects on first use, inside the running event loop."""
+    """Connections to one API server. Connects on first use, inside the running event loop."""
 
     def __init__(self, endpoint: Endpoint, credentials: Credentials, limits: Limits) -> None:
         self.endpoint = endpoint
@@ -95,7 +98,7 @@ class Transport:
         self.on_call: Callable[[Call], None] | None = None
         self.skew_seconds: float | None = None
         self._skew_read = 0.0
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._pools: dict[str, Connections] = {}
         self._closed = False
         self._refreshing = asyncio.Lock()
 
@@ -130,21 +133,25 @@ class Transport:
         return await self._call_once(request, self.credentials.authorization())
 
     @asynccontextmanager
-    async def stream(self, request: Request, *, idle_seconds: float) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(self, request: Request, *, idle_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """Opens a streamed answer; `idle_seconds` without data end it with `Unavailable`."""
         header = self.credentials.authorization()
         endpoint = self.endpoint
+        pool = self._pool("watch", request)
         try:
-            response = await self._stream_once(request, header, idle_seconds)
+            connection = await self._stream_once(pool, request, header, idle_seconds)
         except Unauthorized:
             if not await self._refresh_credentials(header, endpoint):
                 raise
-            response = await self._stream_once(request, self.credentials.authorization(), idle_seconds)
+            pool = self._pool("watch", request)
+            connection = await self._stream_once(pool, request, self.credentials.authorization(), idle_seconds)
         try:
             with _translated(request.what, self.endpoint):
-                yield response.content
+                async with aclosing(connection.pieces(idle_seconds)) as pieces:
+                    yield pieces
         finally:
-            _abort(response)
+            connection.abort()
+            pool.give_back(connection)
 
     async def replace(self, endpoint: Endpoint, credentials: Credentials) -> None:
         """Replaces the credentials; another endpoint also closes all connections."""
@@ -159,87 +166,73 @@ class Transport:
         await self._drop_connections()
 
     async def _drop_connections(self) -> None:
-        sessions = list(self._sessions.values())
-        self._sessions = {}
-        # Shielded: a task that closes while it is cancelled may be cancelled again, and would leave sessions open.
-        await asyncio.shield(asyncio.gather(*(session.close() for session in sessions)))
+        pools = list(self._pools.values())
+        self._pools = {}
+        dials = [dial for pool in pools for dial in pool.close()]
+        if dials:
+            await asyncio.wait(dials)  # each closes its socket first
+        await asyncio.sleep(0)  # the event loop closes them in its next turn
 
     async def _call_once(self, request: Request, header: str | None) -> bytes:
         with self._observed(request), _translated(request.what, self.endpoint):
-            async with await self._open("call", request, header) as response:
-                if response.status >= 300:
-                    raise await self._error(request, response)
-                return await self._read(response, request.most_bytes or self.limits.body_bytes)
+            async with asyncio.timeout(self.limits.call_seconds):
+                answer = await self._exchanged(request, header)
+            self._measure_skew(answer)
+            _check(request, answer, self._most(request))
+            if request.on_warning is not None:
+                for text in warnings_in(answer.warnings):
+                    request.on_warning(text)
+            return answer.body
 
-    async def _stream_once(self, request: Request, header: str | None, idle_seconds: float) -> aiohttp.ClientResponse:
-        timeout = aiohttp.ClientTimeout(
-            connect=self.limits.call_seconds,  # covers a proxy too, which no other limit does
-            sock_connect=self.limits.connect_seconds,
-            sock_read=idle_seconds,
-        )
+    def _most(self, request: Request) -> int:
+        """How many bytes the answer may have."""
+        return request.most_bytes or self.limits.body_bytes
+
+    async def _exchanged(self, request: Request, header: str | None) -> HttpResponse:
+        pool = self._pool("call", request)
+        is_write = request.body is not None and self.guard is not None
+        if is_write:
+            self._check_guard()  # before waiting for a connection, and again right before the bytes are sent
+        connection = await pool.take()
+        try:
+            if is_write:
+                self._check_guard()
+            sent = _written(request, pool.dialer, header)
+            return await connection.call(sent, self._most(request), _MAX_ERROR_BYTES)
+        finally:
+            pool.give_back(connection)
+
+    def _check_guard(self) -> None:
+        if self.guard is not None:
+            self.guard()
+
+    async def _stream_once(
+        self, pool: Connections, request: Request, header: str | None, idle_seconds: float
+    ) -> Connection:
         with self._observed(request), _translated(request.what, self.endpoint):
-            response = await self._open("watch", request, header, timeout)
-            if response.status >= 300:
-                raise await self._error(request, response)
-            return response
+            async with asyncio.timeout(self.limits.call_seconds):
+                connection = await pool.take()
+            try:
+                answer = await connection.open_stream(_written(request, pool.dialer, header), idle_seconds)
+                self._measure_skew(answer)
+                if answer.status >= 300:
+                    answer = answer._replace(body=await _refusal(connection, idle_seconds))
+                _check(request, answer, _MAX_ERROR_BYTES)
+            except BaseException:
+                connection.abort()
+                pool.give_back(connection)
+                raise
+            return connection
 
-    async def _open(
-        self, pool: str, request: Request, header: str | None, timeouts: aiohttp.ClientTimeout | None = None
-    ) -> aiohttp.ClientResponse:
+    def _pool(self, name: str, request: Request) -> Connections:
         if self._closed:
             # A call that outlives its client must not open connections that would never be closed.
             raise Disconnected(f"{request.what}: the client was closed")
-        headers = request.headers if header is None else {**request.headers, "Authorization": header}
-        session = self._sessions.get(pool) or self._connect(pool)
-        if request.body is not None and self.guard is not None:
-            self.guard()  # before waiting for a connection; called again right before the bytes are sent
-        response = await session.request(
-            request.method,
-            # The path is built from quoted parts: parsing and quoting it again would cost more than everything else.
-            URL(self.endpoint.server + request.path, encoded=True),
-            data=request.body,
-            headers=headers,
-            timeout=timeouts or session.timeout,
-            server_hostname=self.endpoint.server_name,
-            allow_redirects=False,  # a redirect could send our token to another server
-        )
-        self._measure_skew(response)
-        return response
-
-    def _connect(self, pool: str) -> aiohttp.ClientSession:
-        session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=self.limits.calls if pool == "call" else 0,
-                ssl=self.endpoint.tls,
-                keepalive_timeout=_KEEP_ALIVE,
-                socket_factory=partial(socket_with_timeout, self.limits.unacknowledged_seconds),
-            ),
-            proxy=self.endpoint.proxy,
-            request_class=self._guarded(),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # No compression: it costs the API server more than it saves in a cluster's own network.
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "5spot"},
-            timeout=aiohttp.ClientTimeout(total=self.limits.call_seconds, sock_connect=self.limits.connect_seconds),
-        )
-        self._sessions[pool] = session
-        return session
-
-    def _guarded(self) -> type[aiohttp.ClientRequest]:
-        """A request class that calls the guard when it has a connection, right before it writes."""
-        # A weak reference: a class lives until the next garbage collection and would keep closed connections alive.
-        owner = weakref.ref(self)
-
-        class Guarded(aiohttp.ClientRequest):
-            async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
-                try:
-                    _call_guard(owner())
-                except Exception as refusal:  # noqa: BLE001 - raised in the task that waits for the answer
-                    # The reader of the answer closes the connection; since Python 3.12 nothing else does.
-                    conn.protocol.set_exception(refusal)
-                    return
-                await super().write_bytes(writer, conn, content_length)
-
-        return Guarded
+        pool = self._pools.get(name)
+        if pool is None:
+            dialer = Dialer(self.endpoint, self.limits.connect_seconds, self.limits.unacknowledged_seconds)
+            pool = self._pools[name] = Connections(dialer, self.limits.calls if name == "call" else 0)
+        return pool
 
     async def _refresh_credentials(self, refused: str | None, endpoint: Endpoint) -> bool:
         async with self._refreshing:  # of many calls that are refused at once, one reads the source
@@ -247,35 +240,14 @@ class Transport:
             replaced = self.endpoint is not endpoint or self.credentials.authorization() != refused
             return replaced or await self.credentials.refresh()
 
-    async def _error(self, request: Request, response: aiohttp.ClientResponse) -> KubeError:
-        body = b""
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > _MAX_ERROR_BYTES:
-                response.close()
-                break
-        return from_response(response.status, body, retry_after=response.headers.get("Retry-After"), what=request.what)
-
-    async def _read(self, response: aiohttp.ClientResponse, most: int) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.content.iter_any():
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > most:
-                response.close()
-                raise TooLarge(f"the answer is larger than {most} bytes", status=response.status)
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-    def _measure_skew(self, response: aiohttp.ClientResponse) -> None:
+    def _measure_skew(self, answer: HttpResponse) -> None:
         now = time.monotonic()
-        date = response.headers.get("Date")
-        if date is None or now - self._skew_read < _SKEW_EVERY:
+        if answer.date is None or now - self._skew_read < _SKEW_EVERY:
             return
         self._skew_read = now
         try:
             # The header has whole seconds: on average half a second has passed since.
-            self.skew_seconds = time.time() - parsedate_to_datetime(date).timestamp() - 0.5
+            self.skew_seconds = time.time() - parsedate_to_datetime(answer.date).timestamp() - 0.5
         except ValueError:
             self.skew_seconds = None
 
@@ -297,27 +269,44 @@ class Transport:
                 self.on_call(Call(request.verb, request.resource, status, time.perf_counter() - started))
 
 
-def _call_guard(transport: Transport | None) -> None:
-    if transport is None:
-        raise Disconnected("the client was closed")
-    if transport.guard is not None:
-        transport.guard()
+def warnings_in(headers: Iterable[str]) -> Iterator[str]:
+    """The texts of headers such as `299 - "spec.until: …"`."""
+    for header in headers:
+        for quoted in _WARNING.findall(header):
+            yield _ESCAPED.sub(r"\1", quoted)
 
 
-def socket_with_timeout(seconds: float, address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that the kernel closes if sent data is not acknowledged in time: a late write must never arrive."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
-    return made
+def _written(request: Request, dialer: Dialer, header: str | None) -> bytes:
+    """The request as it is sent."""
+    fields = {"Accept": _ACCEPTED, **request.headers}
+    if header is not None:
+        fields["Authorization"] = header
+    if request.body is not None:
+        fields["Content-Length"] = str(len(request.body))
+    if not all(map(str.isprintable, fields.values())):
+        raise ValueError("a header of a request must be one line")
+    lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+    head = f"{request.method} {dialer.prefix}{request.path} HTTP/1.1\r\nHost: {dialer.host}\r\n{_SAME}{lines}\r\n"
+    return head.encode() + (request.body or b"")
 
 
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Ends a stream without the TLS shutdown, which a dead peer would not answer."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
+def _check(request: Request, answer: HttpResponse, most: int) -> None:
+    """Raises the error that an answer describes."""
+    if answer.status >= 300:
+        raise from_response(answer.status, answer.body, retry_after=answer.retry_after, what=request.what)
+    if not answer.whole:
+        raise TooLarge(f"the answer is larger than {most} bytes", status=answer.status)
+
+
+async def _refusal(connection: Connection, idle_seconds: float) -> bytes:
+    """The body of an answer that refuses a stream, or the beginning of it."""
+    body = b""
+    async with aclosing(connection.pieces(idle_seconds)) as pieces:
+        async for piece in pieces:
+            body += piece
+            if len(body) > _MAX_ERROR_BYTES:
+                break
+    return body
 
 
 def _is_cancelled() -> bool:
@@ -330,7 +319,7 @@ def _is_cancelled() -> bool:
 def _translated(what: str, endpoint: Endpoint) -> Iterator[None]:
     try:
         yield
-    except (asyncio.CancelledError, TimeoutError, aiohttp.ClientError, OSError) as error:
+    except (asyncio.CancelledError, TimeoutError, ServerClosed, BadAnswer, OSError) as error:
         if isinstance(error, asyncio.CancelledError) and _is_cancelled():
             raise
         kind, message = _describe(error)
@@ -339,19 +328,21 @@ def _translated(what: str, endpoint: Endpoint) -> Iterator[None]:
         raise kind(f"{what}: {message}") from error
 
 
-def _describe(error: BaseException) -> tuple[type[Unavailable], str]:
+def _describe(error: BaseException) -> tuple[type[Unavailable], str]:  # noqa: PLR0911 - a table
     """The class and the message of our error for a failed connection."""
     match error:
         case asyncio.CancelledError():
             # Closing a session cancels the tasks that wait for its connections: a worker or watch would end unnoticed.
             return Disconnected, "the connection was closed"
-        case aiohttp.ClientConnectorCertificateError():
+        case ssl.SSLCertVerificationError():
             return Untrusted, f"the server's certificate cannot be verified: {error}"
-        case aiohttp.ClientSSLError():
+        case ssl.SSLError():
             return Untrusted, f"the TLS connection failed: {error}"
-        case aiohttp.ServerDisconnectedError() | OSError(errno=errno.ECONNRESET | errno.EPIPE):
+        case ServerClosed() | OSError(errno=errno.ECONNRESET | errno.EPIPE):
             return Disconnected, "the server closed the connection"
         case TimeoutError():
             return Unavailable, "no answer in time"
+        case BadAnswer():
+            return Unavailable, str(error)
         case _:
             return Unavailable, f"{type(error).__name__}: {error}"

@@ -76,6 +76,11 @@ def slim(raw: Object) -> Object:
     return raw
 
 
+def packed(value: Any) -> bytes:
+    """As compact JSON, to be kept: orjson leaves its whole buffer behind a result, several times its length."""
+    return bytes(memoryview(orjson.dumps(value)))
+
+
 class Cache:
     """Objects by key, with indexes. `slim` reduces an object to what is worth keeping, before it is indexed.
 
@@ -307,7 +312,7 @@ class Cache:
 
     def _record(self, trimmed: Object, uid: str, version: int) -> _Record:
         terms = tuple((name, value) for name, index in self._indexes.items() for value in index(trimmed))
-        return _Record(uid, version, orjson.dumps(trimmed), terms)
+        return _Record(uid, version, packed(trimmed), terms)
 
     def _replaced(self, key: Key, old: _Record, *, notify: bool) -> None:
         """Removes an object whose name another one has now: it was deleted, but the watch did not report it."""

@@ -11,6 +11,7 @@ Object = dict[str, Any]
 _NAME_MAX: Final = 253
 _UID_MAX: Final = 128
 _VERSION_MAX: Final = 20
+_MALFORMED: Final = (KeyError, TypeError, ValueError, AttributeError)
 
 
 def key_of(raw: Object) -> Key:
@@ -26,17 +27,19 @@ def version_of(raw: Object) -> int:
 
 def identity(raw: Object) -> tuple[Key, str, int]:
     """The key, uid and version of an object."""
-    with well_formed():
+    try:  # not `well_formed`: every event and every answer comes through here
         metadata = raw["metadata"]
         key = Key(metadata.get("namespace", ""), metadata["name"])
         uid = metadata["uid"]
-        if not all(isinstance(part, str) for part in (*key, uid)):
+        if not (isinstance(key.namespace, str) and isinstance(key.name, str) and isinstance(uid, str)):
             raise TypeError("names and uids are text")
-        if max(map(len, key)) > _NAME_MAX or len(uid) > _UID_MAX:
+        if len(key.namespace) > _NAME_MAX or len(key.name) > _NAME_MAX or len(uid) > _UID_MAX:
             raise ValueError(f"a name has at most {_NAME_MAX} characters and a uid {_UID_MAX}")
         if not (key.name and uid):
             raise ValueError("an object has a name and a uid")
         return key, uid, _whole(metadata["resourceVersion"])
+    except _MALFORMED as error:
+        raise _unreadable("an object", error) from error
 
 
 def _whole(version: Any) -> int:
@@ -68,5 +71,9 @@ def well_formed(what: str = "an object") -> Iterator[None]:
     """Turns errors from reading what a server sent into `Unreadable`: a workload cluster may send anything."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unreadable(f"the server sent something that is not {what}: {error!r}") from error
+    except _MALFORMED as error:
+        raise _unreadable(what, error) from error
+
+
+def _unreadable(what: str, error: Exception) -> Unreadable:
+    return Unreadable(f"the server sent something that is not {what}: {error!r}")

@@ -1,4 +1,4 @@
-"""Tells our own writes from those of others: a watch often reports a write before its answer arrives.
+"""Recognises the controller's own writes: a watch often reports a write before its answer arrives.
 
 During a pass over a key, the versions that the watches report are collected; after it, any version that the pass did
 not write wakes the key.

@@ -1,4 +1,4 @@
-"""A small HTTPS server that answers as a test tells it: for what a healthy API server never says."""
+"""A small HTTPS server that answers as a test wants: for answers that a healthy API server never gives."""
 
 import ssl
 from contextlib import asynccontextmanager

@@ -118,7 +118,7 @@ async def test_what_was_said_just_after_a_change_is_asked_again(served):
         assert await discovery.resolve("example.com/v1", "Thing") is None
 
 
-async def test_a_kind_that_is_served_after_a_change_is_made_sure_of_ever_less_often(served):
+async def test_a_kind_that_is_served_after_a_change_is_verified_with_backoff(served):
     async with settling(served) as (discovery, clock):
         for _ in range(10 * int(module.SETTLING_SECONDS)):
             clock.now += 0.2

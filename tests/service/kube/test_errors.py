@@ -42,7 +42,7 @@ def test_the_class_says_what_to_do_next(code, reason, kind):
 def test_an_api_server_that_is_still_starting_forbids_nothing():
     error = answered(403, "Forbidden", 'machines "m" is forbidden: not yet ready to handle request')
     assert type(error) is errors.Unavailable
-    assert error.status == 503, "so that it is asked again, and counts as trouble of the server's"
+    assert error.status == 503, "so that the request is retried, and counts as a failure of the server"
 
 
 RBAC = 'hosts.infra.example is forbidden: User "a" cannot create resource "hosts" in API group "infra.example"'

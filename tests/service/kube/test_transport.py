@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from email.utils import formatdate
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -46,6 +45,21 @@ async def test_an_object_comes_back_as_a_plain_dict(server):
     request = server.seen[0]
     assert request.headers["Authorization"] == "Bearer t0"
     assert request.path == "/api/v1/namespaces/a/configmaps/x"
+
+
+async def test_warnings_of_webhooks_are_heard(server):
+    def answer():
+        response = web.json_response({"kind": "ConfigMap"})
+        for text in ('299 - "spec.until: a \\"far\\" end"', '299 - "one", 299 - "two"', "nothing"):
+            response.headers.add("Warning", text)
+        return response
+
+    server.answer = always(answer)
+    heard: list[str] = []
+    async with server.client() as client:
+        await client.create(CONFIG_MAPS, {}, namespace="a", on_warning=heard.append)
+        await client.create(CONFIG_MAPS, {}, namespace="a")
+    assert heard == ['spec.until: a "far" end', "one", "two"]
 
 
 async def test_a_server_without_a_trusted_certificate_gets_no_request(server):
@@ -101,7 +115,7 @@ async def test_a_redirect_is_not_followed(server):
             await get(client)
 
 
-async def test_patience_that_the_server_asks_for_is_told(server):
+async def test_a_retry_after_header_is_kept_in_the_error(server):
     server.answer = always(lambda: web.Response(status=429, headers={"Retry-After": "3"}))
     async with server.client() as client:
         with pytest.raises(TooManyRequests) as caught:
@@ -157,7 +171,7 @@ async def test_a_rotated_token_file_is_read_again_after_a_401_and_the_call_repea
     source = TokenFile(file)
     stamp = file.stat()
     file.write_text("new\n")
-    # As if the clock had not moved between the two: only the 401 tells.
+    # As if the clock had not moved between the two: only the 401 shows it.
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     server.answer = accepting("new")
     async with server.client() as client:
@@ -172,7 +186,7 @@ async def test_a_rotated_token_file_is_noticed_without_a_401(server, tmp_path):
     source = TokenFile(file)
     stamp = file.stat()
     file.write_text("new")
-    # Many file systems tell the time in steps of some milliseconds.
+    # Many file systems have a time resolution of some milliseconds.
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 10_000_000))
     server.answer = accepting("new")
     async with server.client() as client:
@@ -217,7 +231,7 @@ async def test_many_calls_refused_at_once_read_the_new_token_once(server):
 
 async def test_many_calls_refused_at_once_all_go_on_with_a_new_client_certificate(server):
     class Certificates(Token):
-        """Which are part of the endpoint: no header tells the new ones from the old."""
+        """Which are part of the endpoint: no header distinguishes the new ones from the old."""
 
         async def refresh(self):
             if rotated.is_set():
@@ -304,7 +318,7 @@ async def test_a_watch_whose_server_is_looked_up_when_all_is_closed_is_not_cance
             pass
 
     asked = asyncio.Event()
-    monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", for_ever)
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", for_ever)
     async with server.client() as client:
         client.transport.endpoint = replace(client.transport.endpoint, server="https://somewhere.invalid:1")
         watch = asyncio.create_task(follow())
@@ -320,14 +334,15 @@ async def test_all_connections_are_closed_even_if_the_closing_task_is_cancelled(
         await get(client)
         async with aclosing(client.watch(CONFIG_MAPS, "1", idle_seconds=5)) as events:
             assert (await anext(events)).object == {}
-        sessions = list(client.transport._sessions.values())
+        pools = list(client.transport._pools.values())
+        connections = [connection for pool in pools for connection in pool._all]
         closing = asyncio.create_task(client.close())
         await asyncio.sleep(0)  # it has begun
         closing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await closing
-        assert len(sessions) == 2
-        await until(lambda: all(session.closed for session in sessions))
+        assert len(connections) == 2
+        await until(lambda: not any(connection.reusable or connection._transport for connection in connections))
 
 
 async def test_a_call_that_outlives_its_client_opens_no_connection(server):
@@ -336,14 +351,14 @@ async def test_a_call_that_outlives_its_client_opens_no_connection(server):
         under_way = asyncio.create_task(get(client))
         await until(lambda: server.seen)
         waiting = asyncio.create_task(get(client))
-        await until(lambda: client.transport._sessions["call"].connector._waiters)
+        await until(lambda: client.transport._pools["call"].waiting)
     with pytest.raises(Unavailable):
         await under_way
     with pytest.raises(Disconnected, match="the client was closed"):
         await waiting
     with pytest.raises(Disconnected, match="the client was closed"):
         await get(client)
-    assert client.transport._sessions == {}
+    assert client.transport._pools == {}
 
 
 async def test_a_call_that_is_cancelled_is_cancelled(server):
@@ -490,8 +505,8 @@ async def test_the_kernel_does_not_deliver_a_write_that_another_replica_may_have
     server.answer = always(lambda: web.json_response({}))
     async with server.client(unacknowledged_seconds=times.in_flight) as client:
         await get(client)
-        (connections,) = client.transport._sessions["call"].connector._conns.values()
-        made = connections[0][0].transport.get_extra_info("socket")
+        (connection,) = client.transport._pools["call"].idle
+        made = connection._transport.get_extra_info("socket")
         patience = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
     assert 0 < patience < 1000 * (times.duration - times.deadline)
 

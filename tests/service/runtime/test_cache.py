@@ -31,7 +31,7 @@ def changes(cache):
     return changes
 
 
-def happenings(changes):
+def types_of(changes):
     return [change.type for change in changes]
 
 
@@ -39,7 +39,7 @@ def test_an_object_is_added_changed_and_deleted(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(2, phase="new"))
     cache.remove(thing(3))
-    assert happenings(changes) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
+    assert types_of(changes) == [EventType.ADDED, EventType.CHANGED, EventType.DELETED]
     assert cache.get(KEY) is None
 
 
@@ -141,7 +141,7 @@ def test_an_object_that_lost_its_label_and_got_it_back_is_stored_again(cache, ch
     cache.remove(thing(7))  # what a watch by labels says when the label is gone
     assert cache.upsert(thing(8))
     cache.remove(thing(9))
-    assert happenings(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
+    assert types_of(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED, EventType.DELETED]
 
 
 def test_a_deletion_held_by_finalizers_is_a_change(cache):
@@ -162,13 +162,13 @@ def test_the_deletion_of_a_predecessor_does_not_remove_its_successor(cache, chan
     cache.absorb(thing(5, uid="u2"))
     cache.remove(thing(4, uid="u1"))
     assert cache.get(KEY)["metadata"]["uid"] == "u2"
-    assert happenings(changes) == [EventType.ADDED]
+    assert types_of(changes) == [EventType.ADDED]
 
 
 def test_an_object_replaced_by_another_of_its_name_is_reported_as_deleted_first(cache, changes):
     cache.upsert(thing(1))
     cache.upsert(thing(9, uid="u2"))
-    assert happenings(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
+    assert types_of(changes) == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
     assert changes[1].object["metadata"]["uid"] == "u1"
 
 
@@ -274,7 +274,7 @@ def test_any_interleaving_of_stream_and_own_writes_ends_in_the_truth(data):
         theirs = {
             raw["written"] for kind, raw in history if kind == "write" and raw not in answers and _same_uid(raw, last)
         }
-        assert theirs <= {change.version for change in changes}, "what others wrote is told, whoever was quicker"
+        assert theirs <= {change.version for change in changes}, "writes of others reach the listeners in either order"
 
 
 def _same_uid(one, other):
@@ -309,9 +309,9 @@ def nested(levels):
 
 @pytest.fixture
 def marks(cache):
-    told = []
-    cache.on_defect = lambda key, mark: told.append((key.name, str(mark.defect)))
-    return told
+    reported = []
+    cache.on_defect = lambda key, mark: reported.append((key.name, str(mark.defect)))
+    return reported
 
 
 def test_an_object_nested_too_deep_to_be_kept_is_kept_without_its_depths_and_reported_once(cache, marks):
@@ -339,13 +339,13 @@ def test_an_object_that_became_unreadable_counts_neither_as_present_nor_as_delet
     cache.mark_unreadable(thing(9), Defect.TOO_LARGE, "too large")
     assert (cache.get(KEY), cache.version(KEY), cache.unreadable(KEY)) == (None, None, "too large")
     assert KEY in cache
-    assert happenings(changes) == [EventType.ADDED, EventType.CHANGED], "who relies on it looks again, once"
+    assert types_of(changes) == [EventType.ADDED, EventType.CHANGED], "one change for those that rely on it"
     assert marks == [("x", "TooLarge")]
     cache.absorb(thing(8))
     assert cache.get(KEY) is None, "that is from before"
     cache.upsert(thing(10))
     assert (cache.get(KEY), cache.unreadable(KEY)) == (thing(10), None)
-    assert happenings(changes)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
+    assert types_of(changes)[2:] == [EventType.CHANGED], "also if nothing in it differs from what was known"
 
 
 def test_an_answer_that_was_quicker_than_the_watch_is_not_hidden_by_an_unreadable_event(cache):
@@ -359,7 +359,7 @@ def test_deleting_an_unreadable_object_removes_its_mark_too(cache, changes):
     cache.mark_unreadable(thing(8), Defect.MALFORMED, "no uid")
     cache.remove(thing(9))
     assert (KEY in cache, cache.unreadable(KEY)) == (False, None)
-    assert happenings(changes)[-1] == EventType.DELETED
+    assert types_of(changes)[-1] == EventType.DELETED
     cache.mark_unreadable(thing(10, name="never known"), Defect.MALFORMED, "no uid")
     cache.keep_only(set(), 11)
     assert cache.unreadable(Key("a", "never known")) is None
@@ -392,10 +392,10 @@ def test_unreadable_objects_count_towards_the_budget():
 def test_an_object_without_a_valid_identity_is_not_kept_and_neither_are_its_names(cache, metadata):
     raw = thing(7)
     raw["metadata"] |= metadata
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as caught:
         cache.upsert(raw)
-    key = cache.mark_unreadable(raw, Defect.MALFORMED, told.value.message)
+    key = cache.mark_unreadable(raw, Defect.MALFORMED, caught.value.message)
     assert len(str(key)) < 300
-    assert len(told.value.message) <= 1024
+    assert len(caught.value.message) <= 1024
     assert cache.unreadable(key)
     assert len(cache) == 0

@@ -256,14 +256,14 @@ def test_depth_waiting_and_running_are_counted(queue):
 
 
 def test_how_long_a_key_waited_for_a_worker_is_reported(clock, real):
-    told: list[float] = []
-    queue = Queue(clock, real=real, on_taken=told.append)
+    waited: list[float] = []
+    queue = Queue(clock, real=real, on_taken=waited.append)
     for name in "xy":
         queue.add(key(name))
     queue.take()
     real.at += 1.5
     queue.take()
-    assert told == [0.0, 1.5]
+    assert waited == [0.0, 1.5]
 
 
 def test_moved_timers_leave_nothing_behind(queue):

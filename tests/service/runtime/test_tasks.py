@@ -22,7 +22,7 @@ async def test_a_group_that_is_ending_takes_no_task_and_leaves_none_unawaited():
     keeping = asyncio.create_task(keep())
     await asyncio.sleep(0)
     keeping.cancel()
-    await asyncio.sleep(0)  # it has told its own tasks, and waits for them
+    await asyncio.sleep(0)  # it has cancelled its own tasks, and waits for them
     late = for_ever()
     with pytest.raises(RuntimeError):
         start(groups[0], late, name="late")

@@ -298,12 +298,12 @@ async def test_an_object_that_cannot_be_read_costs_the_watch_nothing_and_is_repo
     events = [WatchEvent("ADDED", no_uid), WatchEvent("MODIFIED", no_uid), WatchEvent("MODIFIED", {"metadata": 7})]
     script = Script(lists=[page(5, "x")], watches=[[*events, added("y", 9), WatchEvent("ADDED", no_uid)]])
     reflector, cache = reflect(script)
-    told: list[str] = []
-    reflector.on_defect = told.append
+    reported: list[str] = []
+    reflector.on_defect = reported.append
     async with running(reflector.run()):
         await until(lambda: len(script.watched) == 2)
     assert names(cache) == ["x", "y"]
-    assert told == ["Malformed", "Malformed"], "one for the object without uid, one for the nameless"
+    assert reported == ["Malformed", "Malformed"], "one for the object without uid, one for the nameless"
     assert script.watched == ["5", "6"]
 
 
