@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crds import names
+from crds.schedule import EVER
 from crds.scheduledmachine import ScheduledMachineSpec
 from crds.status import Phase
 from service.decide import manifests
@@ -16,6 +17,7 @@ from service.decide.removal import plan_from, remove, uncordon
 from service.decide.replacement import or_remediation_pause, replacement
 from service.decide.situation import Situation
 from service.decide.taints import TaintPlan, noted_taints, owned_taints, plan_taints, write_note
+from service.decide.turns import or_turn_to_create
 from service.decide.visibility import lasting_failure, unreadable_message, wait_until_readable
 from service.decide.world import Node, Problem, Role, Taint, World
 
@@ -27,7 +29,7 @@ def activate(s: Situation, spec: ScheduledMachineSpec) -> Plan:
         if plan is not None:
             return plan
     plan = _outdated(s, spec) or _host_conflict(s) or replacement(s, spec)
-    return plan or or_remediation_pause(s, _ensure(s, spec))
+    return plan or or_turn_to_create(s, or_remediation_pause(s, _ensure(s, spec)))
 
 
 def _being_deleted(s: Situation) -> Plan | None:
@@ -175,12 +177,18 @@ def _creations(s: Situation, spec: ScheduledMachineSpec) -> tuple[Action, ...]:
     if world.unreadable:
         return ()  # an object that cannot be read may exist
     missing = manifests.creations(spec, world)
-    opens = s.intent.opened_at(s.now) if missing else None
+    opens = _opening(s) if missing else None
     wanted = tuple(with_window_annotation(create, opens) for create in missing)
     if machine is None or machine.provider_id is None:
         return wanted
     # The host is provisioned: a new infrastructure object would be a second host under the same Machine.
     return tuple(create for create in wanted if create.role is not Role.INFRASTRUCTURE)
+
+
+def _opening(s: Situation) -> datetime | None:
+    """When the window opens, or has opened, for which a machine is created; None if it has always been open."""
+    window = s.effective.window(s.now)
+    return None if window is None or window.opens == EVER else window.opens
 
 
 def _progress(world: World) -> tuple[AnyReason, str]:
@@ -222,8 +230,3 @@ def taints_for(world: World, spec: ScheduledMachineSpec) -> TaintPlan | None:
 def _must_write(taints: TaintPlan, world: World) -> bool:
     assert world.node is not None, "checked by the caller"  # noqa: S101 - narrows the type
     return taints.changed or set(noted_taints(world.node, world.others_on_node)) != set(taints.owned)
-
-
-def next_boundary(s: Situation) -> datetime | None:
-    """When the schedule changes next."""
-    return s.intent.next_boundary(s.now)

@@ -8,10 +8,10 @@ from crds.status import ConditionStatus, Phase
 from service.decide.reasons import Reason
 
 PHASES: Final = {
-    Phase.PENDING: "A window is open, and not all three objects exist yet; the message says why.",
+    Phase.PENDING: "A machine is wanted, and not all three objects exist yet; the message says why.",
     Phase.ACTIVE: "Bootstrap object, infrastructure object and Machine exist; `Ready` says whether the Node is Ready.",
-    Phase.SHUTTING_DOWN: "The controller drains the Node, or the Machine is being deleted.",
-    Phase.INACTIVE: "No window is open, and no object exists.",
+    Phase.SHUTTING_DOWN: "The controller drains the Node or waits for its turn to, or the Machine is being deleted.",
+    Phase.INACTIVE: "No machine is wanted, and no object exists.",
     Phase.DISABLED: "`spec.schedule.enabled` is false; a machine that runs keeps running.",
     Phase.TERMINATED: "`spec.killSwitch` is true; the reason is `Terminating` until all objects are gone.",
     Phase.EMERGENCY_REMOVE: "The host is being returned to its owner.",
@@ -36,7 +36,11 @@ class ConditionType(StrEnum):
         "True while the phase is Active, the Node is Ready and nothing is wrong. The reason always says what is going "
         "on. The provider's own word can be a reason, too, see `MachineFailed`.",
     )
-    SCHEDULED = "Scheduled", "True while a window is open."
+    SCHEDULED = "Scheduled", "True while the schedule has a window open, whatever overrides and leads say."
+    OVERRIDDEN = (
+        "Overridden",
+        "Present while an override is in force. True if it decides about the machine, False if something else does.",
+    )
     MACHINE_READY = (
         "MachineReady",
         "True while the Cluster API Machine runs. The provider's own word can be a reason, too, see `MachineFailed`.",
@@ -67,6 +71,10 @@ class ConditionType(StrEnum):
         "Present with `spec.killIfCommands`. See [the agent's page](../emergency-reclaim-agent.md#is-the-agent-there).",
     )
     PAUSED = "Paused", "Present during a pause."
+    DRY_RUN = (
+        "DryRun",
+        "Present during a dry run that covers the object at present. The reason says what the controller would do.",
+    )
     HOST_CONFLICT = "HostConflict", "Present while another ScheduledMachine needs the same host."
     CAPI_AVAILABLE = "CAPIAvailable", "Present while Cluster API is not installed."
 
@@ -79,13 +87,23 @@ _REFERENCES: Final = (
     Reason.INVALID_SPEC,
     Reason.CALENDAR_NOT_FOUND,
     Reason.CALENDAR_INVALID,
+    Reason.CLASS_NOT_FOUND,
+    Reason.CLASS_INVALID,
+    Reason.CLASS_NOT_ALLOWED,
     Reason.PROVIDER_NOT_FOUND,
     Reason.PROVIDER_REJECTED,
 )
 
 REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, ...]]]] = {
     ConditionType.READY: {
-        "True": (Reason.MACHINE_RUNNING, Reason.WAITING_FOR_PROVIDER, Reason.PAUSED, Reason.DELETION_PAUSED),
+        "True": (
+            Reason.MACHINE_RUNNING,
+            Reason.WAITING_FOR_PROVIDER,
+            Reason.PAUSED,
+            Reason.DELETION_PAUSED,
+            Reason.WOULD_DELETE,
+            Reason.WOULD_CHANGE,
+        ),
         "False": (
             Reason.MACHINE_PROVISIONING,
             Reason.WAITING_FOR_NODE,
@@ -93,8 +111,13 @@ REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, 
             Reason.NOT_READY_IN_TIME,
             Reason.WAITING_FOR_PREVIOUS_MACHINE,
             Reason.WAITING_FOR_PROVIDER,
+            Reason.WAITING_FOR_TURN,
+            Reason.WOULD_CREATE,
+            Reason.WOULD_DELETE,
+            Reason.WOULD_CHANGE,
             Reason.MACHINE_GONE,
             Reason.OUTSIDE_SCHEDULE,
+            Reason.WINDOW_SKIPPED,
             Reason.DRAINING,
             Reason.DRAIN_TIMED_OUT,
             Reason.DELETING_MACHINE,
@@ -108,6 +131,7 @@ REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, 
             Reason.KILL_SWITCH,
             Reason.TERMINATING,
             Reason.EMERGENCY_RECLAIM,
+            Reason.RECLAIM_NOT_ACKNOWLEDGED,
             Reason.CAPI_NOT_INSTALLED,
             *_REFERENCES,
             Reason.KIND_NOT_SERVED,
@@ -130,8 +154,17 @@ REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, 
     },
     ConditionType.SCHEDULED: {
         "True": (Reason.SCHEDULE_ACTIVE,),
-        "False": (Reason.OUTSIDE_SCHEDULE, Reason.SCHEDULE_DISABLED, Reason.EMERGENCY_RECLAIM),
+        "False": (
+            Reason.OUTSIDE_SCHEDULE,
+            Reason.SCHEDULE_DISABLED,
+            Reason.EMERGENCY_RECLAIM,
+            Reason.RECLAIM_NOT_ACKNOWLEDGED,
+        ),
         "Unknown": (Reason.INVALID_SCHEDULE,),
+    },
+    ConditionType.OVERRIDDEN: {
+        "True": (Reason.OVERRIDE_OPEN, Reason.OVERRIDE_CLOSED, Reason.OVERRIDE_SCHEDULED),
+        "False": (Reason.OVERRIDE_OUTRANKED,),
     },
     ConditionType.MACHINE_READY: {
         "True": (Reason.MACHINE_READY,),
@@ -196,6 +229,9 @@ REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, 
         "Unknown": (Reason.NO_NODE_YET,),
     },
     ConditionType.PAUSED: {"True": (Reason.PAUSED,)},
+    ConditionType.DRY_RUN: {
+        "True": (Reason.WOULD_CREATE, Reason.WOULD_DELETE, Reason.WOULD_CHANGE, Reason.NOTHING_TO_DO)
+    },
     ConditionType.HOST_CONFLICT: {"True": (Reason.HOST_CONFLICT,)},
     ConditionType.CAPI_AVAILABLE: {"False": (Reason.CAPI_NOT_INSTALLED,)},
 }
@@ -203,6 +239,8 @@ REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, 
 EVENTS: Final = (
     Reason.SCHEDULE_ACTIVATED,
     Reason.SCHEDULE_DEACTIVATED,
+    Reason.OVERRIDE_BEGAN,
+    Reason.OVERRIDE_ENDED,
     Reason.MACHINE_CREATED,
     Reason.OBJECT_CREATED,
     Reason.MACHINE_READY,
@@ -225,5 +263,8 @@ EVENTS: Final = (
     Reason.RECLAIM_REVERTED,
     Reason.REMEDIATED,
     Reason.REMEDIATION_CANCELLED,
+    Reason.WOULD_CREATE,
+    Reason.WOULD_DELETE,
+    Reason.WOULD_CHANGE,
 )
 """Events of a machine's life. Beside them, every other reason that warns is an Event when the problem begins."""

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from crds import names
+from crds.classes import ClassProblem
+from crds.overrides import OverrideState, deciding
 from crds.status import Condition, ConditionStatus, MachinePhase, Phase
 from crds.text import one_line
 from service.decide import manifests
@@ -14,7 +16,7 @@ from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
 from service.decide.reasons import AnyReason, Reason, read_reason
-from service.decide.reclaim import disabling_reclaim, reclaim_message
+from service.decide.reclaim import current_reclaim, disabling_reclaim, reclaim_message, unacknowledged_message
 from service.decide.situation import Situation, cluster_problem
 from service.decide.visibility import lasting_failure
 from service.decide.world import Problem
@@ -95,21 +97,48 @@ def _scheduled(a: ReportInput) -> ConditionDraft:
         )
     described = intent.schedule.describe()
     cause = disabling_reclaim(a.s.world)
+    if intent.unacknowledged is not None:
+        message = unacknowledged_message(a.s)
+        return ConditionDraft(ConditionType.SCHEDULED, "False", Reason.RECLAIM_NOT_ACKNOWLEDGED, message)
     if not intent.enabled and cause:
-        return ConditionDraft(
-            ConditionType.SCHEDULED, "False", Reason.EMERGENCY_RECLAIM, reclaim_message(cause, a.s.world.me)
-        )
+        return ConditionDraft(ConditionType.SCHEDULED, "False", Reason.EMERGENCY_RECLAIM, reclaim_message(cause, a.s))
     if not intent.enabled:
         return ConditionDraft(
             ConditionType.SCHEDULED, "False", Reason.SCHEDULE_DISABLED, f"The schedule ({described}) is disabled."
         )
-    if a.s.open:
+    if intent.covers(a.s.now):
         return ConditionDraft(
             ConditionType.SCHEDULED, "True", Reason.SCHEDULE_ACTIVE, f"Current time is within schedule: {described}"
         )
     return ConditionDraft(
         ConditionType.SCHEDULED, "False", Reason.OUTSIDE_SCHEDULE, f"Current time is outside schedule: {described}"
     )
+
+
+_BY_STATE: Final = {
+    OverrideState.OPEN: (Reason.OVERRIDE_OPEN, "keeps the machine in service"),
+    OverrideState.CLOSED: (Reason.OVERRIDE_CLOSED, "keeps the machine out of service"),
+    OverrideState.SCHEDULED: (Reason.OVERRIDE_SCHEDULED, "lets the machine follow its schedule"),
+}
+
+
+def _overridden(a: ReportInput) -> ConditionDraft | None:
+    override = deciding(a.s.intent.overrides, a.s.now)
+    if override is None:
+        return None
+    reason, does = _BY_STATE[override.state]
+    text = f"ScheduleOverride {override.name} {does} until {override.ends:%Y-%m-%d %H:%M:%S} UTC"
+    stronger = outranking(a.s)
+    if stronger is not None:
+        return ConditionDraft(
+            ConditionType.OVERRIDDEN,
+            "False",
+            Reason.OVERRIDE_OUTRANKED,
+            f"{text}, but {stronger}, which outranks it.",
+        )
+    by = f" Requested by {override.requested_by}." if override.requested_by else ""
+    why = f" Reason: {override.reason}" if override.reason else ""
+    return ConditionDraft(ConditionType.OVERRIDDEN, "True", reason, f"{text}.{by}{why}")
 
 
 _BY_PHASE: Final = {
@@ -142,7 +171,7 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
         return known  # nothing was tried, so nothing is new
     if a.reason in INVALID_REFERENCES:
         return ConditionDraft(ConditionType.REFERENCES_VALID, "False", a.reason, a.message)
-    if a.s.intent.spec is None:
+    if a.s.intent.invalid:
         return ConditionDraft(
             ConditionType.REFERENCES_VALID,
             "False",
@@ -150,7 +179,7 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
             f"The spec is invalid: {'; '.join(a.s.intent.problems)}",
         )
     # Rules that come first, such as a disabled schedule, need no Cluster, but the condition reports it.
-    broken = _calendar_problem(a.s) or cluster_problem(a.s) or foreign_objects(a.s.world)
+    broken = _class_problem(a.s) or _calendar_problem(a.s) or cluster_problem(a.s) or foreign_objects(a.s.world)
     if broken:
         return ConditionDraft(ConditionType.REFERENCES_VALID, "False", broken.reason, broken.message)
     if a.s.world.contract is None:
@@ -162,6 +191,30 @@ def _references_valid(a: ReportInput) -> ConditionDraft:
         Reason.REFERENCES_VALID,
         "Cluster, bootstrap and infrastructure are valid.",
     )
+
+
+def outranking(s: Situation) -> str | None:
+    """What decides about the machine in spite of every override, for a sentence; None if nothing does."""
+    cluster = cluster_problem(s)
+    found = {
+        "the machine is paused": s.world.paused,
+        "the ScheduledMachine is being deleted": s.world.me.deleting_since is not None,
+        "the kill switch is on": s.intent.kill_switch,
+        "an emergency reclaim is in progress": current_reclaim(s) is not None,
+        "a reclaim is not acknowledged": s.intent.unacknowledged is not None,
+        "the schedule is disabled": not s.intent.enabled,
+        "its Cluster is missing or being deleted": cluster is not None,
+        "the spec is invalid": s.intent.invalid,
+    }
+    return next((text for text, applies in found.items() if applies), None)
+
+
+def _class_problem(s: Situation) -> Problem | None:
+    found = s.intent.class_problem
+    if found is None:
+        return None
+    unread = found.problem is ClassProblem.UNKNOWN
+    return Problem(Reason.CLASS_NOT_FOUND if unread else read_reason(found.problem), f"{found.message}.")
 
 
 def _calendar_problem(s: Situation) -> Problem | None:
@@ -216,12 +269,29 @@ def _paused(a: ReportInput) -> ConditionDraft | None:
     return ConditionDraft(ConditionType.PAUSED, "True", Reason.PAUSED, a.plan.message) if a.s.world.paused else None
 
 
+_DRY: Final = (Reason.WOULD_CREATE, Reason.WOULD_DELETE, Reason.WOULD_CHANGE)
+
+
+def _dry_run(a: ReportInput) -> ConditionDraft | None:
+    """Only where the dry run decides: what acts in spite of it is reported as ever."""
+    s = a.s
+    acts = s.world.paused or s.intent.kill_switch or not s.intent.enabled or s.world.me.deleting_since is not None
+    if not s.world.dry_run or acts or current_reclaim(s) is not None:
+        return None
+    if a.plan.reason in _DRY:
+        return ConditionDraft(ConditionType.DRY_RUN, "True", a.plan.reason, a.plan.message)
+    return ConditionDraft(
+        ConditionType.DRY_RUN, "True", Reason.NOTHING_TO_DO, "Dry run: the controller would do nothing now."
+    )
+
+
 def _up_to_date(a: ReportInput) -> ConditionDraft | None:
     machine, spec = a.s.world.our_machine, a.s.intent.spec
     if machine is None or machine.deleting or spec is None:
         return None
     if machine.child.annotations.get(names.ANNOTATION_SPEC_HASH) != manifests.spec_hash(spec):
-        edited = "bootstrapSpec, infrastructureSpec, or machineTemplate's version or failureDomain"
+        specs = "bootstrapSpec, infrastructureSpec" if spec.class_ref is None else "the class, parameters"
+        edited = f"{specs}, or machineTemplate's version or failureDomain"
         message = f"{edited} was edited; the edit applies when the next Machine is created."
         return ConditionDraft(ConditionType.UP_TO_DATE, "False", Reason.APPLIES_AT_NEXT_CREATION, message)
     changes = a.s.world.spec_changes
@@ -311,10 +381,12 @@ def _host_conflict(a: ReportInput) -> ConditionDraft | None:
 _CONDITIONS: Final[tuple[Callable[[ReportInput], ConditionDraft | None], ...]] = (
     _ready,
     _scheduled,
+    _overridden,
     _machine_ready,
     _references_valid,
     _node_tainted,
     _paused,
+    _dry_run,
     _up_to_date,
     _capi_available,
     _workload_reachable,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from crds.invalid import InvalidValue
-from service.decide.selectors import Labels, Selector, read_selector
+from service.decide.selectors import Labels, LabelSelector, read_selector
 
 DRAIN_LABEL: Final = "cluster.x-k8s.io/drain"
 MOST_REQUIREMENTS: Final = 1000
@@ -43,8 +43,8 @@ class UnknownNamespaceError(LookupError):
 class Pair(NamedTuple):
     """A selector of objects and one of what they belong to; both must match."""
 
-    own: Selector
-    parent: Selector
+    own: LabelSelector
+    parent: LabelSelector
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def new_events(
     """The Events of one pass, in the order in which things happened."""
     return [
         *_schedule(before, after),
+        *_override(before, after),
         *_drain(plan, outcome),
         *(event for action in outcome.done for event in _done(action, plan)),
         *_shutdown(before, after),
@@ -48,6 +49,20 @@ def _schedule(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> 
         yield Event(Reason.SCHEDULE_ACTIVATED, "The window opened.")
     if before.in_schedule and after.in_schedule is False:
         yield Event(Reason.SCHEDULE_DEACTIVATED, "The window closed.")
+
+
+def _override(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> Iterator[Event]:
+    """When another override begins to decide, and when one ceases to."""
+    old, new = before.override, after.override
+    if old is not None and (new is None or new.name != old.name):
+        yield Event(Reason.OVERRIDE_ENDED, f"ScheduleOverride {old.name} ({old.state}) is no longer in force.")
+    if new is not None and (old is None or new.name != old.name):
+        by = f", requested by {new.by}" if new.by else ""
+        why = f": {new.reason}" if new.reason else "."
+        until = f"{new.until:%Y-%m-%d %H:%M:%S} UTC"
+        yield Event(
+            Reason.OVERRIDE_BEGAN, f"ScheduleOverride {new.name} ({new.state}) is in force until {until}{by}{why}"
+        )
 
 
 def _done(action: Action, plan: Plan) -> Iterator[Event]:
@@ -130,7 +145,9 @@ def _reclaim(
     goes_on = before.phase is Phase.TERMINATED and before.reclaim is not None
     if after.phase is Phase.EMERGENCY_REMOVE and before.phase is not Phase.EMERGENCY_REMOVE and not goes_on:
         yield Event(Reason.EMERGENCY_RECLAIM, plan.message)
-    if after.reclaim and after.reclaim.disabled_at and not (before.reclaim and before.reclaim.disabled_at):
+    # A reclaim can be over before a status says that it disabled the schedule: the write of that status was lost.
+    is_disabled = plan.reclaimed or (after.reclaim is not None and after.reclaim.disabled_at is not None)
+    if is_disabled and not (before.reclaim and before.reclaim.disabled_at):
         yield Event(Reason.EMERGENCY_RECLAIM_DISABLED_SCHEDULE, _DISABLED)
     elif outcome.did(DisableSchedule) and before.reclaim and before.reclaim.disabled_at and not plan.reverted_by:
         yield Event(Reason.EMERGENCY_RECLAIM_DISABLED_SCHEDULE, _DISABLED_AGAIN)
@@ -181,6 +198,8 @@ def _changed(condition: Condition, was: Condition | None) -> Iterator[Event]:
     if condition.type == ConditionType.RECLAIM_AGENT_READY and condition.reason in _AGENT_MISSING:
         yield Event(read_reason(condition.reason), condition.message)
     if condition.type == ConditionType.DRAINED and condition.reason == Reason.DRAIN_BLOCKED:
+        yield Event(read_reason(condition.reason), condition.message)
+    if condition.type == ConditionType.DRY_RUN and condition.reason != Reason.NOTHING_TO_DO:
         yield Event(read_reason(condition.reason), condition.message)
     if condition.type == ConditionType.PAUSED and was is None:
         yield Event(Reason.PAUSED, condition.message)

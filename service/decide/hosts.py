@@ -6,6 +6,7 @@ Clouds and pools repeat specs by design: a kind that is not listed names no host
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final, Self
 
@@ -20,6 +21,10 @@ _PREFIX: Final = "v2-"
 _KIND: Final = re.compile(r"([A-Z][A-Za-z0-9]{0,62})\.([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)", re.ASCII)
 _FIELD: Final = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63}){0,15}", re.ASCII)
 _ADDRESS_MAX: Final = 64
+_SHORT: Final = 512
+"""Longer values are not remembered: a tenant chooses them."""
+_REMEMBERED: Final = 1024
+"""A pass asks several times for the host of an object; more of them than this are not handled at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,16 @@ class HostIdentities:
         fields = self.kinds.get((group, kind))
         if fields is None:
             return None
-        values = {".".join(field.path): field.read(spec) for field in fields}
-        return None if None in values.values() else _PREFIX + manifests.digest([group, kind, values])
+        values = tuple((".".join(field.path), field.read(spec)) for field in fields)
+        if any(value is None for _, value in values):
+            return None
+        short = sum(len(value or "") for _, value in values) <= _SHORT
+        return (_hash if short else _hash.__wrapped__)(group, kind, values)
+
+
+@lru_cache(_REMEMBERED)
+def _hash(group: str, kind: str, values: tuple[tuple[str, str | None], ...]) -> str:
+    return _PREFIX + manifests.digest([group, kind, dict(values)])
 
 
 def _field(text: str, kind: str) -> HostField:
@@ -90,12 +103,17 @@ def canonical(value: Any) -> str | None:
 
 def _address(text: str) -> str | None:
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return _short_address(bare) if len(bare) <= _ADDRESS_MAX else None
+
+
+@lru_cache(_REMEMBERED)
+def _short_address(text: str) -> str | None:
     try:
-        found = ip_address(bare) if len(bare) <= _ADDRESS_MAX else None
+        found = ip_address(text)
     except ValueError:
         return None
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return str(mapped or found) if found else None
+    return str(mapped or found)
 
 
 def recorded(host_hash: str | None) -> str | None:

@@ -9,16 +9,27 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from crds.calendars import Undecidable
+from crds.classes import ClassProblem
+from crds.overrides import OverrideState
 from crds.status import Phase
-from service.decide.activation import activate, next_boundary
+from service.decide.activation import activate
 from service.decide.drain import pods_unknown
+from service.decide.dryrun import without_actions
 from service.decide.intent import Intent
 from service.decide.plan import Plan, ReleaseFinalizer, earliest
 from service.decide.reasons import Reason, read_reason
-from service.decide.reclaim import current_reclaim, disabling_reclaim, reclaim, reclaim_message, with_agent_actions
+from service.decide.reclaim import (
+    current_reclaim,
+    disabling_reclaim,
+    reclaim,
+    reclaim_message,
+    unacknowledged_message,
+    with_agent_actions,
+)
 from service.decide.removal import RETRY_PAUSE, plan_from, remove, uncordon, with_recorded_start
 from service.decide.rule import Rule, rule
 from service.decide.situation import Situation, cluster_problem
+from service.decide.turns import or_turn_to_drain
 from service.decide.visibility import unreadable_objects
 from service.decide.world import World
 
@@ -32,7 +43,9 @@ def decide(intent: Intent, world: World, now: datetime) -> Plan:
     for applies in RULES:
         plan = applies(situation)
         if plan is not None:
-            return _with_requeue(with_agent_actions(situation, plan), situation)
+            whole = with_agent_actions(situation, plan)
+            dry = world.dry_run and applies in BY_SCHEDULE
+            return _with_requeue(without_actions(situation, whole) if dry else whole, situation)
     raise AssertionError("outside_window applies to everything")
 
 
@@ -42,7 +55,7 @@ def _with_requeue(plan: Plan, s: Situation) -> Plan:
         plan = replace(plan, requeue_after=s.world.pods_requeue_after or RETRY_PAUSE)
     if s.world.me.deleting_since:
         return replace(plan, deleting=True)
-    return replace(plan, requeue_at=earliest(plan.requeue_at, next_boundary(s)))
+    return replace(plan, requeue_at=earliest(plan.requeue_at, s.effective.look_again(s.now)))
 
 
 @rule(
@@ -123,7 +136,8 @@ def kill_switch(s: Situation) -> Plan | None:
 
 
 @rule(
-    when="`spec.schedule.enabled` is false",
+    when="`spec.schedule.enabled` is false, or a reclaim [is not acknowledged]"
+    "(emergency-reclaim-agent.md#with-an-acknowledgement)",
     then="nothing is created or removed; a shutdown in progress is cancelled, a deletion that has begun is finished",
     phase="Disabled",
 )
@@ -131,15 +145,21 @@ def disabled(s: Situation) -> Plan | None:
     """Leave everything as it is; only a deletion that has been requested is finished."""
     if s.intent.enabled:
         return None
-    cause = disabling_reclaim(s.world)
-    message = reclaim_message(cause, s.world.me) if cause else _disabled_message(s.world)
+    reason, message = _why_disabled(s)
     machine = s.world.our_machine
     finishing = s.world.children and (machine.deleting if machine else s.shutdown_started is not None)
     if finishing:
         removal = remove(s, at_once=False, why="finishing a deletion that was in progress")
         plan = plan_from(Phase.DISABLED, removal)
-        return replace(plan, reason=Reason.DISABLED, message=f"{message} {removal.message}")
-    return Plan(Phase.DISABLED, Reason.DISABLED, message, actions=uncordon(s.world))
+        return replace(plan, reason=reason, message=f"{message} {removal.message}")
+    return Plan(Phase.DISABLED, reason, message, actions=uncordon(s.world))
+
+
+def _why_disabled(s: Situation) -> tuple[Reason, str]:
+    if s.intent.unacknowledged is not None:
+        return Reason.RECLAIM_NOT_ACKNOWLEDGED, unacknowledged_message(s)
+    cause = disabling_reclaim(s.world)
+    return Reason.DISABLED, reclaim_message(cause, s) if cause else _disabled_message(s.world)
 
 
 def _disabled_message(world: World) -> str:
@@ -171,13 +191,14 @@ def cluster_missing(s: Situation) -> Plan | None:
 
 
 @rule(
-    when="the schedule cannot be read: the spec is invalid, or a calendar is missing or cannot be read",
+    when="the schedule cannot be read: the spec is invalid, or a calendar is missing or cannot be read, and no "
+    "override is in force",
     then="nothing is created or removed",
     phase="Error",
 )
 def unreadable_schedule(s: Situation) -> Plan | None:
     """Leave everything as it is: without a schedule the controller cannot tell whether the machine should run."""
-    if s.intent.schedule is not None:
+    if s.effective.is_known(s.now):
         return None
     if s.intent.calendars_pending:
         return Plan(
@@ -199,6 +220,19 @@ def _undecidable(s: Situation, why: Undecidable) -> Plan:
     return replace(_invalid(s, message), reason=read_reason(why.problem))
 
 
+def _incomplete(s: Situation) -> Plan:
+    """Create nothing: the spec is invalid, or its class cannot be used; removal goes on by the schedule."""
+    why = s.intent.class_problem
+    if why is None:
+        return _invalid(s, _problems(s.intent))
+    if why.problem is ClassProblem.UNKNOWN:
+        phase = s.world.status.phase or Phase.PENDING
+        return Plan(phase, Reason.CLASS_NOT_FOUND, f"Waiting: {why.message}.", shutdown=s.shutdown_started)
+    stays = " The machine keeps running until its window closes." if s.world.children else ""
+    message = f"{why.message}. No machine is created until that is corrected.{stays}"
+    return replace(_invalid(s, message), reason=read_reason(why.problem))
+
+
 def _invalid(s: Situation, message: str) -> Plan:
     """Create nothing; uncordon a machine that stays, but not one that is being deleted."""
     machine = s.world.our_machine
@@ -214,7 +248,8 @@ def _invalid(s: Situation, message: str) -> Plan:
 
 
 @rule(
-    when="a window is open",
+    when="an override says so, else a window is open; from `startEarly` before its opening to `stopEarly` before its "
+    "close",
     then="bootstrap object, infrastructure object and Machine are created and kept up to date",
     phase="Pending, then Active; Error while that fails",
 )
@@ -223,25 +258,57 @@ def inside_window(s: Situation) -> Plan | None:
     if not s.open:
         return None
     if s.intent.spec is None:
-        return _invalid(s, _problems(s.intent))
+        return _incomplete(s)
     return activate(s, s.intent.spec)
 
 
 @rule(
-    when="no window is open",
+    when="no window is open, with overrides and leads",
     then="if the machine exists: cordon, evict, delete; else wait for the next window",
     phase="ShuttingDown, then Inactive",
 )
 def outside_window(s: Situation) -> Plan:
     """Remove the machine, or wait for the next window."""
     if s.world.children or s.world.machine_unknown:
-        return plan_from(Phase.SHUTTING_DOWN, remove(s, at_once=False, why="the window closed"))
+        return or_turn_to_drain(s, plan_from(Phase.SHUTTING_DOWN, remove(s, at_once=False, why=_why_closed(s))))
     if s.intent.spec is None:
-        return _invalid(s, _problems(s.intent))
-    opens = next_boundary(s)
-    waiting = f"Waiting for the next window at {opens:%Y-%m-%d %H:%M} UTC." if opens else "No window will open."
+        return _incomplete(s)
+    waiting = _waiting(s)
+    if s.effective.skips(s.now):
+        message = f"schedule.stopEarly leaves no time in the window that is open. {waiting}"
+        return Plan(Phase.INACTIVE, Reason.WINDOW_SKIPPED, message, problem=True)
     return Plan(Phase.INACTIVE, Reason.OUTSIDE_SCHEDULE, waiting)
 
+
+def _why_closed(s: Situation) -> str:
+    override = s.effective.override(s.now)
+    if override is not None and override.state is OverrideState.CLOSED:
+        return f"override {override.name} is in force"
+    window = s.effective.window(s.now) if s.effective.leads.stop else None
+    if window is not None and window.opens <= s.now:
+        return f"the window closes at {window.closes:%Y-%m-%d %H:%M:%S} UTC, and schedule.stopEarly is before that"
+    return "the window closed"
+
+
+def _waiting(s: Situation) -> str:
+    """What the machine waits for: the next window, and when it is requested if that is earlier."""
+    starts, window = s.effective.next_start(s.now), s.effective.window(s.now)
+    if starts is None:
+        return "No window will open."
+    if window is None or not starts < window.opens:
+        return f"Waiting for the next window at {starts:%Y-%m-%d %H:%M} UTC."
+    lead = f"the machine is requested at {starts:%H:%M:%S}"
+    return f"Waiting for the next window at {window.opens:%Y-%m-%d %H:%M} UTC; {lead}."
+
+
+BY_SCHEDULE: Final[tuple[Rule, ...]] = (
+    cluster_missing,
+    unreadable_schedule,
+    unreadable_objects,
+    inside_window,
+    outside_window,
+)
+"""What a dry run covers."""
 
 RULES: Final[tuple[Rule, ...]] = (
     paused,
@@ -249,11 +316,7 @@ RULES: Final[tuple[Rule, ...]] = (
     kill_switch,
     reclaim,
     disabled,
-    cluster_missing,
-    unreadable_schedule,
-    unreadable_objects,
-    inside_window,
-    outside_window,
+    *BY_SCHEDULE,
 )
 
 

@@ -26,7 +26,7 @@ def child_name(owner: str, role: Role) -> str:
 
 
 def spec_hash(spec: ScheduledMachineSpec) -> str:
-    """Tells whether a Machine was made from these provider specs, this version and this failure domain."""
+    """Identifies what a Machine was made from: these provider specs, this version and this failure domain."""
     made_from = [_envelope(spec.bootstrap_spec), _envelope(spec.infrastructure_spec)]
     # Only where there are any: Machines of operators that knew neither field carry the hash of the two specs alone.
     fixed = template.fixed_at_creation(spec)

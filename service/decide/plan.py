@@ -75,6 +75,8 @@ class Cordon:
     node: str
     uid: str
     resource_version: str
+    closed: bool = False
+    """Whether the window has closed, so that the Node's note of it goes with the same write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,17 @@ class ApplyTaints:
     taints: tuple[Taint, ...]
     note: str
     """Which of them are ours, for the Node's annotation."""
+    closes_at: str | None = None
+    """When the window closes, if that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateClose:
+    """Note on the Node when the window closes after which the machine leaves; None removes the note."""
+
+    node: str
+    uid: str
+    closes_at: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +147,9 @@ class ForceDrain:
 class DisableSchedule:
     """Set `spec.schedule.enabled` to false, so that the machine does not return to service by itself."""
 
+    unacknowledged_since: datetime | None = None
+    """If set, the same write also notes that a user has to acknowledge the reclaim."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClearReclaimRequest:
@@ -160,7 +176,7 @@ class RemoveAgent:
     uid: str
 
 
-BestEffort = ClearReclaimRequest | InstallAgent | RemoveAgent
+BestEffort = ClearReclaimRequest | InstallAgent | RemoveAgent | AnnotateClose
 """If one of these fails, the rest of the plan goes on, and it is tried again later."""
 
 Action = (

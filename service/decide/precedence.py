@@ -12,11 +12,18 @@ def precedence(priority: int, *, has_machine: bool) -> int:
     return HIGHEST - priority if has_machine else priority
 
 
-def precedence_of(raw: dict[str, Any]) -> int:
-    """The same for an object that has not been reconciled yet and may be malformed, by its status."""
-    spec, status = raw.get("spec"), raw.get("status")
-    found = spec.get("priority") if isinstance(spec, dict) else None
+def precedence_of(raw: dict[str, Any], of_class: dict[str, Any] | None = None) -> int:
+    """The same for an object that has not been reconciled yet and may be malformed, by its status and its class."""
+    status = raw.get("status")
     has_machine = isinstance(status, dict) and bool(status.get("machineRef"))
+    own, inherited = _priority(raw), _priority(of_class or {})
+    found = own if own is not None else inherited
+    return precedence(DEFAULT_PRIORITY if found is None else found, has_machine=has_machine)
+
+
+def _priority(raw: dict[str, Any]) -> int | None:
+    spec = raw.get("spec")
+    found = spec.get("priority") if isinstance(spec, dict) else None
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= HIGHEST:
-        found = DEFAULT_PRIORITY
-    return precedence(found, has_machine=has_machine)
+        return None
+    return found

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from crds.schedule import Schedule
-from service.decide.intent import Intent
+from crds.schedule import EVER, FOREVER, Schedule
+from service.decide.effective import Effective
 
 SCHEDULE_MAX: Final = 24
 _WEEKDAY_WITHIN: Final = timedelta(days=6)
@@ -24,12 +24,18 @@ def schedule_column(schedule: Schedule) -> str:
     return text if len(text) <= SCHEDULE_MAX else text[: SCHEDULE_MAX - 1] + "…"
 
 
-def next_column(intent: Intent, now: datetime) -> str | None:
-    """What the schedule does next and when, in its own zone, such as `closes Fri 18:00`; None if nothing."""
-    schedule, boundary = intent.schedule, intent.next_boundary(now)
-    if schedule is None or boundary is None:
+def next_column(effective: Effective, now: datetime) -> str | None:
+    """When the window closes or the next one opens, in the schedule's zone, such as `closes Fri 18:00`; None if never.
+
+    Overrides count, leads do not: users plan by the window, not by when the controller acts.
+    """
+    schedule, window = effective.schedule, effective.window(now)
+    if schedule is None or window is None:
         return None
-    return _closes(schedule, boundary, intent.opened_at(now)) if intent.covers(now) else _opens(schedule, boundary)
+    if window.opens > now:
+        return _opens(schedule, window.opens)
+    opened = None if window.opens == EVER else window.opens
+    return _closes(schedule, window.closes, opened) if window.closes != FOREVER else None
 
 
 @lru_cache(maxsize=1024)

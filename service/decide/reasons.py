@@ -85,6 +85,14 @@ class Reason(StrEnum):
         "and this machine waits without holding up others.",
         "Look at the provider's webhook; the controller goes on by itself.",
     )
+    WAITING_FOR_TURN = (
+        "WaitingForTurn",
+        "The Cluster limits how many machines are provisioned, or drained, at once, and others go first; the message "
+        "says how many did when the wait began. A close waits at most `spec.gracefulShutdownTimeout`.",
+        "Raise the limit, or `spec.priority`, if it takes too long.",
+        Severity.NORMAL,
+        "crowds.md",
+    )
     MACHINE_GONE = "MachineGone", "The Machine was deleted; the controller creates a new one at once."
     HOST_CONFLICT = (
         "HostConflict",
@@ -103,9 +111,41 @@ class Reason(StrEnum):
         WARNING,
     )
 
+    # In a dry run
+
+    WOULD_CREATE = (
+        "WouldCreate",
+        "Without the dry run, the controller would create what the message names.",
+        "End the dry run when its reports are what you expect.",
+        Severity.NORMAL,
+        "dry-run.md",
+    )
+    WOULD_DELETE = (
+        "WouldDelete",
+        "Without the dry run, the controller would drain the Node, or delete what the message names.",
+        "End the dry run when its reports are what you expect.",
+        Severity.NORMAL,
+        "dry-run.md",
+    )
+    WOULD_CHANGE = (
+        "WouldChange",
+        "Without the dry run, the controller would change an object or the Node, as the message says.",
+        "End the dry run when its reports are what you expect.",
+        Severity.NORMAL,
+        "dry-run.md",
+    )
+    NOTHING_TO_DO = "NothingToDo", "The dry run would do nothing now.", "", Severity.NORMAL, "dry-run.md"
+
     # While no window is open
 
     OUTSIDE_SCHEDULE = "OutsideSchedule", "No window is open."
+    WINDOW_SKIPPED = (
+        "WindowSkipped",
+        "A window is open, but `schedule.stopEarly` is as long as the window, or longer; no machine is created for it.",
+        "Make the window longer, or `schedule.stopEarly` shorter.",
+        WARNING,
+        "leads.md",
+    )
     DRAINING = (
         "Draining",
         "Pods are leaving the Node. The message names the pods and budgets that hold up the drain, and when it ends.",
@@ -177,6 +217,13 @@ class Reason(StrEnum):
         WARNING,
         "emergency-reclaim-agent.md#what-the-controller-does",
     )
+    RECLAIM_NOT_ACKNOWLEDGED = (
+        "ReclaimNotAcknowledged",
+        "The owner of the host claimed it back, and no user has acknowledged that; the schedule counts as disabled.",
+        "Acknowledge it with `5spot resume NAME`.",
+        WARNING,
+        "emergency-reclaim-agent.md#with-an-acknowledgement",
+    )
     DISABLED = (
         "Disabled",
         "`spec.schedule.enabled` is false; the controller neither creates nor removes anything.",
@@ -194,7 +241,7 @@ class Reason(StrEnum):
     CALENDAR_NOT_FOUND = (
         "CalendarNotFound",
         "A calendar that the schedule names does not exist, so the controller cannot read the schedule. It neither "
-        "creates nor removes the machine for the schedule's sake.",
+        "creates nor removes the machine because of the schedule.",
         "Create the calendar, or correct `spec.schedule.exceptions`.",
         WARNING,
         "schedules.md",
@@ -202,10 +249,34 @@ class Reason(StrEnum):
     CALENDAR_INVALID = (
         "CalendarInvalid",
         "A calendar that the schedule names cannot be read; the message says what is wrong. The controller neither "
-        "creates nor removes the machine for the schedule's sake. The calendar itself has this Event, too.",
+        "creates nor removes the machine because of the schedule. The calendar itself has this Event, too.",
         "Correct the calendar; its status says what is wrong.",
         WARNING,
         "schedules.md",
+    )
+    CLASS_NOT_FOUND = (
+        "ClassNotFound",
+        "The ScheduledMachineClass that the spec names does not exist. The controller creates nothing; a machine that "
+        "runs is removed by its schedule.",
+        "Create the class, or correct `spec.classRef`.",
+        WARNING,
+        "multi-tenancy.md",
+    )
+    CLASS_INVALID = (
+        "ClassInvalid",
+        "The ScheduledMachineClass that the spec names cannot be used; the message says what is wrong with it. The "
+        "controller creates nothing; a machine that runs is removed by its schedule.",
+        "The platform team corrects the class.",
+        WARNING,
+        "multi-tenancy.md",
+    )
+    CLASS_NOT_ALLOWED = (
+        "ClassNotAllowed",
+        "The ScheduledMachineClass that the spec names is not, or no longer, for this namespace. The controller "
+        "creates nothing; a machine that runs is removed by its schedule.",
+        "Name another class, or ask the platform team to let the namespace use this one.",
+        WARNING,
+        "multi-tenancy.md",
     )
     CLUSTER_NOT_FOUND = (
         "ClusterNotFound",
@@ -487,7 +558,25 @@ class Reason(StrEnum):
         "Give the kubeconfig's user the permission to write ConfigMaps and Nodes.",
     )
 
+    # Overridden
+
+    OVERRIDE_OPEN = "OverrideOpen", "An override keeps the machine in service; the message says until when."
+    OVERRIDE_CLOSED = "OverrideClosed", "An override keeps the machine out of service; the message says until when."
+    OVERRIDE_SCHEDULED = (
+        "OverrideScheduled",
+        "An override sets older ones aside: the machine follows its schedule.",
+    )
+    OVERRIDE_OUTRANKED = (
+        "OverrideOutranked",
+        "An override is in force, but something else decides, such as a pause or a disabled schedule; the message says "
+        "what.",
+        "Correct what the message names, or delete the override.",
+    )
+
     # Events only
+
+    OVERRIDE_BEGAN = "OverrideBegan", "An override begins to decide about the machine."
+    OVERRIDE_ENDED = "OverrideEnded", "An override no longer decides about the machine: it ended, or was deleted."
 
     SCHEDULE_ACTIVATED = "ScheduleActivated", "A window opened."
     SCHEDULE_DEACTIVATED = "ScheduleDeactivated", "The window closed."

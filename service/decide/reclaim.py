@@ -64,7 +64,7 @@ def reclaim(s: Situation) -> Plan | None:
         plan = Plan(Phase.EMERGENCY_REMOVE, Reason.EMERGENCY_RECLAIM, message, record, requeue_after=timedelta(0))
         return replace(plan, shutdown=s.shutdown_started)
     if _is_over(s):
-        over = reclaim_message(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s.world.me)
+        over = reclaim_message(PastReclaim(at=s.now, reason=asked.reason, node=asked.node), s)
         return Plan(Phase.DISABLED, Reason.EMERGENCY_RECLAIM, over, requeue_after=timedelta(0), reclaimed=True)
     return _remove_for_reclaim(s, message)
 
@@ -123,13 +123,31 @@ def needs_author(intent: Intent, status: ScheduledMachineStatus, now: datetime) 
     return under_way or (past is not None and now - past.at < REVERT_WATCH)
 
 
-def reclaim_message(past: PastReclaim | Reclaim, me: Identity) -> str:
+def reclaim_message(past: PastReclaim | Reclaim, s: Situation) -> str:
     """Why the schedule is disabled and how to enable it again."""
+    me = s.world.me
     soonest = ", once the phase is Disabled" if isinstance(past, Reclaim) else ""
+    why = f"Disabled by an emergency reclaim: the owner of Node {past.node} claimed it back{_because(past.reason)}."
+    if s.intent.unacknowledged is not None:
+        return f"{why} {_how_to_acknowledge(me, soonest)}"
     return (
-        f"Disabled by an emergency reclaim: the owner of Node {past.node} claimed it back{_because(past.reason)}. To "
-        f"return it to service{soonest}: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} --type=merge "
-        """-p '{"spec":{"schedule":{"enabled":true}}}'"""
+        f"{why} To return it to service{soonest}: kubectl -n {me.namespace} patch {names.SINGULAR} {me.name} "
+        """--type=merge -p '{"spec":{"schedule":{"enabled":true}}}'"""
+    )
+
+
+def unacknowledged_message(s: Situation) -> str:
+    """Why the machine stays out of service although its schedule may be enabled, and how it returns."""
+    cause = disabling_reclaim(s.world)
+    if cause is not None:
+        return reclaim_message(cause, s)
+    return f"Disabled by an emergency reclaim of {s.intent.unacknowledged}. {_how_to_acknowledge(s.world.me)}"
+
+
+def _how_to_acknowledge(me: Identity, soonest: str = "") -> str:
+    return (
+        "It stays out of service, even if the schedule is enabled, until a user acknowledges the reclaim"
+        f"{soonest}: 5spot resume {me.name} -n {me.namespace}"
     )
 
 
@@ -141,7 +159,7 @@ def disabling_reclaim(world: World) -> PastReclaim | Reclaim | None:
 
 def _remove_for_reclaim(s: Situation, message: str) -> Plan:
     removal = remove(s, at_once=True, why="the owner claimed the Node back")
-    disable = (DisableSchedule(),) if s.intent.enabled else ()
+    disable = _disable(s)
     hand_back = _hand_back(s.world)
     last = "All objects are gone; removing the request from the Node." if hand_back and s.world.all_gone else None
     return Plan(
@@ -154,9 +172,16 @@ def _remove_for_reclaim(s: Situation, message: str) -> Plan:
     )
 
 
+def _disable(s: Situation) -> tuple[Action, ...]:
+    """Disables the schedule; once a user has to acknowledge the reclaim, it does not matter who enables it again."""
+    if s.world.acknowledged_reclaims and s.intent.unacknowledged is None:
+        return (DisableSchedule(unacknowledged_since=s.now),)
+    return (DisableSchedule(),) if s.intent.enabled else ()
+
+
 def _is_over(s: Situation) -> bool:
     """Whether all objects are gone, the schedule is disabled, and the request is gone or its cluster unreachable."""
-    if s.intent.enabled or not s.world.all_gone or s.world.workload is None:
+    if _disable(s) or not s.world.all_gone or s.world.workload is None:
         return False
     node = _asking_node(s.world)
     return node is None or not _carries_request(node)
@@ -201,6 +226,8 @@ def _because(reason: str) -> str:
 
 def _reverted_by(s: Situation) -> str | None:
     author = s.world.enabled_by
+    if s.world.acknowledged_reclaims:
+        return None  # without an acknowledgement, enabling the schedule has no effect
     if author not in GITOPS_MANAGERS or not needs_author(s.intent, s.world.status, s.now):
         return None
     return author

@@ -259,7 +259,7 @@ def _bound_waits(s: Situation, machine: Machine, left: timedelta, *, drained: bo
 
 
 def _exclude_drain(machine: Machine) -> Patch | None:
-    """Tell CAPI not to wait for pods and volumes at all."""
+    """Have Cluster API wait neither for pods nor for volumes."""
     missing = {key: value for key, value in contracts.UNDRAINED.items() if key not in machine.child.annotations}
     return _patch(machine, {"metadata": {"annotations": missing}}) if missing else None
 

@@ -4,22 +4,28 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
 
+from crds.classes import ClassProblem
 from crds.fields import TAINTS_MAX
+from crds.overrides import deciding
+from crds.schedule import EVER, FOREVER
 from crds.status import (
     AppliedTaint,
     Condition,
     Effect,
     NodeReference,
     ObjectReference,
+    OverrideInForce,
     PastReclaim,
     Phase,
     Reclaim,
     Remediation,
     ScheduledMachineStatus,
+    WindowTimes,
 )
 from crds.text import one_line
 from service.decide.condition_types import ConditionType
 from service.decide.conditions import conditions
+from service.decide.history import history_after
 from service.decide.hosts import recorded
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_phase, node_is_ours
@@ -40,6 +46,7 @@ from service.decide.reclaim import has_stale_request
 from service.decide.replacement import REMEDIATION_PAUSE
 from service.decide.situation import SMALL_STEP_BACK, Situation
 from service.decide.taints import owned_taints
+from service.decide.turns import Queueing, awaited, waiting_since
 from service.decide.visibility import only_transient_failures
 from service.decide.world import Child, Problem, Role, Taint, World
 
@@ -48,12 +55,20 @@ MESSAGE_MAX = 1024
 
 def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus:
     """The status after a plan; `s.world` includes what the plan created."""
+    after = _without_history(s, plan, outcome)
+    leads = s.intent.lead_rules.stored(s.leads)
+    return after.model_copy(update={"history": history_after(s, plan, outcome, after), "leads": leads})
+
+
+def _without_history(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus:
     world, before = s.world, s.world.status
     found = conditions(s, plan, outcome)
     return ScheduledMachineStatus(
         phase=phase_after(before, plan, outcome),
         message=one_line(explain(plan, outcome), MESSAGE_MAX),
-        in_schedule=s.open if s.intent.schedule else None,
+        in_schedule=s.intent.covers(s.now) if s.intent.schedule else None,
+        window=_window(s),
+        override=_override(s),
         conditions=found,
         machine_phase=before.machine_phase if world.machine_unknown else machine_phase(world),
         machine_ref=_machine_ref(world),
@@ -70,6 +85,7 @@ def report(s: Situation, plan: Plan, outcome: Outcome) -> ScheduledMachineStatus
         next_activation=_next_activation(s),
         next_cleanup=_next_cleanup(s, plan),
         shutdown_started_at=_shutdown(before, plan, outcome),
+        waiting_since=waiting_since(s) if awaited(plan) else None,
         reclaim=_reclaim(s, plan, outcome),
         last_reclaim=_last_reclaim(s, plan),
         remediation=_remediation(s, plan, outcome),
@@ -83,12 +99,19 @@ def should_defer(s: Situation, plan: Plan, outcome: Outcome) -> bool:
     After a start that is so until the workload cluster's first answer, which wakes the object within seconds.
     """
     world, machine = s.world, s.world.our_machine
-    if s.intent.schedule is None and s.intent.calendars_pending and outcome == Outcome():
+    if not s.effective.is_known(s.now) and s.intent.calendars_pending and outcome == Outcome():
         return plan.reason is Reason.CALENDAR_NOT_FOUND
+    if _class_pending(s) and outcome == Outcome():
+        return plan.reason is Reason.CLASS_NOT_FOUND
     awaited = world.workload is None and s.intent.cluster_name is not None
     known = machine is not None and machine.node_name is not None and world.status.node_ref is not None
     nothing_new = outcome == Outcome() and plan.phase is world.status.phase and not is_new(world)
     return (awaited and known and nothing_new) or only_transient_failures(s, outcome)
+
+
+def _class_pending(s: Situation) -> bool:
+    """Whether the controller has only not read the class yet."""
+    return s.intent.class_problem is not None and s.intent.class_problem.problem is ClassProblem.UNKNOWN
 
 
 def report_failed_read(
@@ -144,8 +167,10 @@ def _remediation(s: Situation, plan: Plan, outcome: Outcome) -> Remediation | No
 def _last_scheduled(s: Situation) -> datetime | None:
     """A time far ahead comes from a clock that was wrong, and is replaced."""
     known = s.world.status.last_scheduled_time
+    if is_new(s.world):
+        return s.now
     far_ahead = known is not None and known - s.now >= SMALL_STEP_BACK
-    return s.now if is_new(s.world) or (far_ahead and s.world.our_machine is not None) else known
+    return s.now if far_ahead and s.world.our_machine is not None else known
 
 
 def _first_ready(world: World, found: tuple[Condition, ...]) -> datetime | None:
@@ -264,20 +289,47 @@ def _returns(s: Situation) -> bool:
     return s.intent.enabled and not suspended
 
 
+def _window(s: Situation) -> WindowTimes | None:
+    """The window that is open, else the next; an end that it does not have is left out."""
+    found = s.effective.window(s.now) if _returns(s) else None
+    if found is None:
+        return None
+    opens = None if found.opens == EVER else found.opens
+    closes = None if found.closes == FOREVER else found.closes
+    return WindowTimes(opens=opens, closes=closes) if opens or closes else None
+
+
+def _override(s: Situation) -> OverrideInForce | None:
+    found = deciding(s.intent.overrides, s.now)
+    if found is None:
+        return None
+    return OverrideInForce(
+        name=found.name, state=found.state, until=found.ends, by=found.requested_by or None, reason=found.reason or None
+    )
+
+
 def _schedule(s: Situation) -> str | None:
     return schedule_column(s.intent.schedule) if s.intent.schedule else None
 
 
 def _next_change(s: Situation) -> str | None:
-    return next_column(s.intent, s.now) if _returns(s) else None
+    return next_column(s.effective, s.now) if _returns(s) else None
 
 
 def _next_activation(s: Situation) -> datetime | None:
-    return s.intent.next_opening(s.now) if _returns(s) else None
+    return s.effective.next_start(s.now) if _returns(s) else None
+
+
+def _was_due(s: Situation) -> datetime:
+    """When a shutdown was due that waits for its turn."""
+    announced = s.world.status.next_cleanup
+    return announced if announced is not None and announced <= s.now else waiting_since(s)
 
 
 def _next_cleanup(s: Situation, plan: Plan) -> datetime | None:
     if plan.shutdown is not None and s.world.children:
         at_once = s.intent.kill_switch or plan.phase is Phase.EMERGENCY_REMOVE
         return plan.shutdown if at_once else plan.shutdown + s.intent.grace
-    return s.intent.next_boundary(s.now) if s.open and _returns(s) else None
+    if awaited(plan) is Queueing.DRAINING:
+        return _was_due(s)
+    return s.effective.next_change(s.now) if s.open and _returns(s) else None

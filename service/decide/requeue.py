@@ -1,4 +1,4 @@
-"""When the controller looks at an object again, besides what its watches tell; a pure function of what a pass found."""
+"""When the next pass over an object is due, unless a watch event comes first; a pure function of what a pass found."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -93,7 +93,7 @@ def _unfinished(plan: Plan, outcome: Outcome, now: datetime) -> Requeue:
 
 
 def _unwatched(found: Requeue, world: World, plan: Plan, outcome: Outcome, now: datetime) -> Requeue:
-    """With what no watch event will tell of."""
+    """For what no watch reports."""
     if found.failure is not None:
         return found
     if _deleted_at_once(world, outcome):

@@ -11,7 +11,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class LabelRequirement:
     """One demand on an object's labels."""
 
     key: str
@@ -49,20 +49,20 @@ _WITH_VALUES: Final = frozenset({"In", "NotIn"})
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class LabelSelector:
     """All requirements of a selector; without any it selects everything."""
 
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[LabelRequirement, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
         """Whether an object with these labels is selected."""
         return all(requirement.holds(labels) for requirement in self.requirements)
 
 
-EVERYTHING: Final = Selector()
+EVERYTHING: Final = LabelSelector()
 
 
-def read_selector(raw: Any) -> Selector:
+def read_selector(raw: Any) -> LabelSelector:
     """A selector from JSON, where absent and empty select everything; `InvalidValue` if Kubernetes would refuse it."""
     if raw is None:
         return EVERYTHING
@@ -72,16 +72,16 @@ def read_selector(raw: Any) -> Selector:
     if not isinstance(labels, dict) or not isinstance(expressions, list):
         raise InvalidValue("matchLabels must be an object and matchExpressions a list")
     equal = (_requirement(key, "In", [value]) for key, value in labels.items())
-    return Selector((*equal, *(_expression(one) for one in expressions)))
+    return LabelSelector((*equal, *(_expression(one) for one in expressions)))
 
 
-def _expression(raw: Any) -> Requirement:
+def _expression(raw: Any) -> LabelRequirement:
     if not isinstance(raw, dict):
         raise InvalidValue("an entry of matchExpressions must be an object")
     return _requirement(raw.get("key"), raw.get("operator"), raw.get("values") or [])
 
 
-def _requirement(key: Any, operator: Any, values: Any) -> Requirement:
+def _requirement(key: Any, operator: Any, values: Any) -> LabelRequirement:
     texts = isinstance(values, list) and all(isinstance(value, str) for value in values)
     if not isinstance(key, str) or not isinstance(operator, str) or not texts:
         raise InvalidValue("key, operator and values must be text")
@@ -90,4 +90,4 @@ def _requirement(key: Any, operator: Any, values: Any) -> Requirement:
     if bool(values) is not (operator in _WITH_VALUES):
         raise InvalidValue(f"operator {operator} {'needs' if operator in _WITH_VALUES else 'takes no'} values")
     syntax.qualified_name(key)
-    return Requirement(key, operator, frozenset(syntax.label_value(value) for value in values))
+    return LabelRequirement(key, operator, frozenset(syntax.label_value(value) for value in values))

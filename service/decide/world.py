@@ -168,6 +168,25 @@ class Cluster:
     deleting: bool
     paused: bool
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whether a machine may begin now, where a Cluster limits how many are on the way at once."""
+
+    granted: bool
+    limit: int
+    ahead: int = 0
+    """How many went first when it began to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What the Cluster's limits allow this machine; None without a limit."""
+
+    provisioning: Turn | None = None
+    draining: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +229,7 @@ class Identity:
     deleting_since: datetime | None
     finalized: bool
     paused: bool
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +261,13 @@ class World:
     """A Machine that we own under a name that we do not use: another operator created it for the same host."""
     enabled_by: str | None = None
     """The field manager that enabled the schedule last; read only after a reclaim has disabled it."""
+    acknowledged_reclaims: bool = False
+    """Whether a user has to acknowledge a reclaim before the machine returns; a setting of the operator."""
     unreadable: Mapping[Role, ReadFailure] = field(default_factory=dict)
     """Objects that could not be read; they count neither as present nor as gone."""
+    turns: Turns = Turns()
+    dry_run: bool = False
+    """Whether the controller only reports what it would do because of the schedule."""
 
     @property
     def paused(self) -> bool:

@@ -32,6 +32,7 @@ def identity(metadata: Metadata, clock: Clock) -> Identity:
         deleting_since=clock.shown_at(deleted) if deleted else None,
         finalized=names.FINALIZER in metadata.finalizers,
         paused=names.ANNOTATION_PAUSED in metadata.annotations,
+        annotations=metadata.annotations,
     )
 
 
@@ -86,13 +87,15 @@ def recorded_uid(role: Role, status: ScheduledMachineStatus) -> str | None:
 def cluster(raw: Raw) -> Cluster:
     """The CAPI Cluster; both contracts have the same fields."""
     metadata = raw["metadata"]
-    annotated = names.ANNOTATION_PAUSED in (metadata.get("annotations") or {})
+    annotations = metadata.get("annotations") or {}
+    annotated = names.ANNOTATION_PAUSED in annotations
     return Cluster(
         name=metadata["name"],
         uid=metadata["uid"],
         deleting="deletionTimestamp" in metadata,
         paused=bool((raw.get("spec") or {}).get("paused")) or annotated,
         labels=metadata.get("labels") or {},
+        annotations=annotations,
     )
 
 

@@ -88,9 +88,9 @@ def stored(raw: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": raw}
 
 
-def legible(raw: dict[str, Any]) -> Intent:
+def legible(raw: dict[str, Any], status: dict[str, Any] | None = None) -> Intent:
     """The intent of a stored object, valid or not."""
-    return read_intent(stored(raw), DEFAULT_POLICY)
+    return read_intent({**stored(raw), "status": status or {}}, DEFAULT_POLICY)
 
 
 def broken_spec(**changes: Any) -> dict[str, Any]:

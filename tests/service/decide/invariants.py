@@ -28,18 +28,18 @@ def check_plan(sim: Simulation, plan: Plan) -> None:
         assert not _any(plan, actions.Create | TAKES_AWAY), "disabled means hands off"
         assert Role.MACHINE not in _deleted(plan)
     if undisturbed(sim):
-        assert not _any(plan, TAKES_AWAY), "nobody is moved after a cancellation or inside an undisturbed window"
+        assert not _any(plan, TAKES_AWAY), "no pod is evicted after a cancellation or inside an undisturbed window"
         assert Role.MACHINE not in _deleted(plan), "nothing is deleted inside an undisturbed window"
     if pods_unknown(world):
-        assert plan.drain is None, "nobody can tell whether the Node is empty"
+        assert plan.drain is None, "it is not known whether the Node is empty"
         assert not _any(plan, actions.Evict)
-        assert plan.requeue_after is not None, "nothing else tells when the pods can be listed"
+        assert plan.requeue_after is not None, "no watch reports when the pods can be listed"
     if _any(plan, actions.ReleaseFinalizer):
         assert sim.deleting_since is not None
 
 
 def undisturbed(sim: Simulation) -> bool:
-    """Whether a window is open and nothing and nobody asks for the machine to go."""
+    """Whether a window is open and no user, rule or health check wants the machine removed."""
     world, intent = sim.world(), sim.intent
     machine = world.our_machine
     asked_back = current_reclaim(Situation.at(intent, world, sim.now)) is not None

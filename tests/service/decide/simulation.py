@@ -11,9 +11,12 @@ from functools import lru_cache
 from typing import Any
 
 from crds import names
+from crds.overrides import Override
+from crds.scheduledmachine import NO_STATUS
 from crds.status import Remediation, ScheduledMachineStatus
 from service.decide import contracts, manifests, reclaim_agent
 from service.decide import plan as actions
+from service.decide.closing import with_closes_at
 from service.decide.drain import must_leave
 from service.decide.events import new_events
 from service.decide.hosts import DEFAULT_IDENTITIES, host_of
@@ -87,6 +90,7 @@ class Simulation:
     finalized: bool = False
     deleting_since: datetime | None = None
     paused: bool = False
+    overrides: tuple[Override, ...] = ()
     generation: int = 1
     gone: bool = False
     fails: type[Action] | None = None
@@ -100,7 +104,7 @@ class Simulation:
     def step(self, *, crash_after: int | None = None) -> Pass:
         """Look, decide, act, report; a crash after so many actions leaves the rest undone."""
         world = self.world()
-        plan = decide(self.intent, world, self.now)
+        plan = with_closes_at(decide(self.intent, world, self.now), Situation.at(self.intent, world, self.now))
         outcome = self._perform(plan, world, crash_after)
         after = report(Situation.at(self.intent, replace(self.world(), status=world.status), self.now), plan, outcome)
         emitted = new_events(world.status, after, plan, outcome)
@@ -128,7 +132,7 @@ class Simulation:
         done: list[Action] = []
         blockers: list[Blocker] = []
         left: list[Action] = []
-        trouble: Failure | None = None
+        failure: Failure | None = None
         for action in plan.actions:
             if crash_after is not None and len(done) >= crash_after:
                 raise Crash
@@ -137,22 +141,24 @@ class Simulation:
                 left.append(action)
                 continue
             if fails:
-                trouble = Failure(action, Reason.FORBIDDEN, "the API server says no")
+                failure = Failure(action, Reason.FORBIDDEN, "the API server says no")
                 if isinstance(action, actions.ApplyTaints):
                     continue
                 break
             self.log.append((replace(world, status=self.status, me=self.me), action))
             blockers += self._do(action)
             done.append(action)
-        if crash_after is not None and trouble is None:
+        if crash_after is not None and failure is None:
             raise Crash
-        return Outcome(tuple(done), trouble, tuple(blockers), postponed=tuple(left))
+        return Outcome(tuple(done), failure, tuple(blockers), postponed=tuple(left))
 
     # What it sees
 
     @property
     def intent(self) -> Intent:
-        return _intent(json.dumps(self.spec))
+        learnt = ScheduledMachineStatus(leads=self.status.leads, history=self.status.history)
+        known = learnt if "Auto" in self.spec["schedule"].values() else NO_STATUS
+        return replace(_intent(json.dumps(self.spec), json.dumps(known.to_json())), overrides=self.overrides)
 
     @property
     def me(self) -> Any:
@@ -242,7 +248,7 @@ class Simulation:
                 assert self.objects[role]["metadata"]["uid"] == uid
                 deleted = {"metadata": {"deletionTimestamp": "now"}}
                 merge(self.objects[role], action.body if isinstance(action, actions.Patch) else deleted)
-            case actions.Cordon() | actions.Uncordon() | actions.ApplyTaints():
+            case actions.Cordon() | actions.Uncordon() | actions.ApplyTaints() | actions.AnnotateClose():
                 self._write_node(action)
             case actions.DisableSchedule() | actions.ForceDrain():
                 self._eject(action)
@@ -269,15 +275,24 @@ class Simulation:
         assert node is not None
         notes = dict(node.annotations)
         match action:
-            case actions.Cordon():
+            case actions.Cordon(closed=closed):
                 notes[names.ANNOTATION_CORDONED] = builders.UID
+                if closed:
+                    del notes[names.ANNOTATION_CLOSES_AT]
                 self.change_node(unschedulable=True, annotations=notes)
             case actions.Uncordon():
                 del notes[names.ANNOTATION_CORDONED]
                 self.change_node(unschedulable=False, annotations=notes)
+            case actions.AnnotateClose(closes_at=closes_at):
+                notes.pop(names.ANNOTATION_CLOSES_AT, None)
+                if closes_at is not None:
+                    notes[names.ANNOTATION_CLOSES_AT] = closes_at
+                self.change_node(annotations=notes)
             case actions.ApplyTaints(resource_version=seen, taints=whole, note=note):
                 assert seen == node.resource_version
                 notes[names.ANNOTATION_APPLIED_TAINTS] = note
+                if action.closes_at is not None:
+                    notes[names.ANNOTATION_CLOSES_AT] = action.closes_at
                 self.change_node(taints=whole, annotations=notes)
 
     def _eject(self, action: actions.DisableSchedule | actions.ForceDrain) -> None:
@@ -361,11 +376,11 @@ class Simulation:
         self.deleting_since = self.now
 
     def ask_deletion_of(self, role: Role) -> None:
-        """Somebody else deletes a child; a finalizer holds it."""
+        """A user deletes a child; a finalizer holds it."""
         self.objects[role]["metadata"]["deletionTimestamp"] = "now"
 
     def put_foreign(self, role: Role) -> None:
-        """Somebody else has an object of that name."""
+        """Another owner has an object of that name."""
         self.uids += 1
         name = {Role.BOOTSTRAP: "desk-bootstrap", Role.INFRASTRUCTURE: "desk-infra", Role.MACHINE: "desk-machine"}[role]
         self.objects[role] = {
@@ -376,8 +391,8 @@ class Simulation:
 
 
 @lru_cache(maxsize=512)
-def _intent(spec: str) -> Intent:
-    return builders.legible(json.loads(spec))
+def _intent(spec: str, status: str) -> Intent:
+    return builders.legible(json.loads(spec), json.loads(status))
 
 
 def stored(given: ScheduledMachineStatus) -> ScheduledMachineStatus:

@@ -56,7 +56,7 @@ def test_the_finalizer_is_stored_before_the_first_child():
     assert kinds(plan) == ["AddFinalizer", "Create", "Create", "Create"]
 
 
-def test_a_finalizer_that_somebody_removed_is_put_back():
+def test_a_finalizer_that_a_user_removed_is_restored():
     assert kinds(decide(intent(), running_world(me=identity(finalized=False)), MORNING)) == ["AddFinalizer"]
 
 
@@ -98,7 +98,7 @@ def test_a_child_of_the_same_name_that_is_not_ours_is_never_adopted(role):
     foreign = {"machine": machine(of={"ours": False})} if role is Role.MACHINE else {str(role): child(role, ours=False)}
     plan = decide(intent(), world(**foreign), MORNING)
     assert (plan.phase, plan.reason, plan.actions, plan.problem) == (Phase.ERROR, "ForeignObject", (), True)
-    assert plan.backoff, "nobody tells us when it goes"
+    assert plan.backoff, "no watch reports its deletion"
 
 
 # Leaving
@@ -185,7 +185,7 @@ def test_what_was_made_for_another_host_goes_although_the_new_host_is_taken():
 
 
 @pytest.mark.parametrize("ours", [True, False])
-def test_once_there_is_a_machine_nothing_beside_it_is_made_anew(ours):
+def test_once_there_is_a_machine_nothing_beside_it_is_created_again(ours):
     seen = running_world(machine=new_machine(of={"ours": ours}), node=None, status=status())
     assert decide(intent(**{**OTHER_KIND, **EDITED}), seen, MORNING).actions == ()
 
@@ -298,7 +298,7 @@ def test_taints_are_written_before_a_cordon_is_undone_as_that_changes_the_versio
     assert kinds(decide(intent(**TAINTED), running_world(node=cordoned_node()), MORNING)) == ["ApplyTaints", "Uncordon"]
 
 
-def test_a_note_that_somebody_took_off_the_node_is_put_back():
+def test_an_annotation_that_a_user_took_off_the_node_is_restored():
     seen = running_world(
         status=running_status(applied_node_taints=({"key": "workload", "value": "batch", "effect": "NoSchedule"},)),
         node=node(taints=(taint(),)),

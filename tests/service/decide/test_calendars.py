@@ -9,7 +9,7 @@ from crds.dates import day_of
 from crds.providers import DEFAULT_POLICY
 from crds.status import Phase
 from service.decide import plan as actions
-from service.decide.intent import Intent, read_intent
+from service.decide.intent import Intent, Sources, read_intent
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
 from service.decide.reasons import Reason
@@ -38,7 +38,7 @@ class Shelf:
 def intent(shelf: Shelf, **spec: Any) -> Intent:
     raw = builders.stored(builders.raw_spec(**spec))
     raw["spec"]["schedule"]["exceptions"] = [HOLIDAYS]
-    return read_intent(raw, DEFAULT_POLICY, shelf)
+    return read_intent(raw, DEFAULT_POLICY, Sources(shelf))
 
 
 def test_a_holiday_keeps_the_window_closed() -> None:

@@ -55,7 +55,7 @@ def short(condition: Condition) -> tuple[str, str]:
     return condition.status, condition.reason
 
 
-def trouble(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
+def failure_of(kind: type, seen=None, of=None, now=MORNING) -> Outcome:
     plan = decide(of or intent(), seen or running_world(), now)
     failed = next(action for action in plan.actions if isinstance(action, kind))
     return Outcome(failure=Failure(failed, Reason.FORBIDDEN, "the API server says no"))
@@ -84,15 +84,15 @@ def test_ready_is_false_with_a_ready_node_that_is_being_drained():
     assert short(reported(draining_world(pod()), CLOSES + MINUTE)["Ready"]) == ("False", "Draining")
 
 
-def test_ready_names_the_trouble():
-    failed = trouble(actions.Create, world())
+def test_ready_names_the_failure():
+    failed = failure_of(actions.Create, world())
     ready = reported(world(), outcome=failed)["Ready"]
     assert (short(ready), ready.message) == (("False", "Forbidden"), "the API server says no")
 
 
 def test_ready_is_false_with_a_ready_node_while_something_about_its_machine_fails():
     spoiled = running_world(machine=machine(of={"labels": {}}))
-    assert short(reported(spoiled, outcome=trouble(actions.Patch, spoiled))["Ready"]) == ("False", "Forbidden")
+    assert short(reported(spoiled, outcome=failure_of(actions.Patch, spoiled))["Ready"]) == ("False", "Forbidden")
 
 
 # Scheduled
@@ -156,7 +156,7 @@ def test_references_valid_is_false_with_the_reason(seen, of, reason):
 
 
 @pytest.mark.parametrize("edit", [{"schedule": {"enabled": False}}, {"killSwitch": True}], ids=["disabled", "killed"])
-def test_references_valid_tells_what_is_wrong_also_where_another_rule_decides(edit):
+def test_references_valid_reports_what_is_wrong_even_if_another_rule_decides(edit):
     gone = reported(running_world(cluster=None), of=intent(**edit))["ReferencesValid"]
     assert short(gone) == ("False", "ClusterNotFound")
     assert gone.message == "Cluster prod does not exist in namespace team; create it, or correct spec.clusterName."
@@ -173,7 +173,7 @@ def test_references_valid_is_true_otherwise():
     assert short(reported()["ReferencesValid"])[0] == "True"
 
 
-def test_references_valid_is_not_judged_anew_while_paused():
+def test_references_valid_is_not_judged_again_while_paused():
     """What was wrong with a provider, say, is not known to be right because nothing was tried."""
     bad = reported(world(cluster=None))["ReferencesValid"]
     mended = world(status=status(conditions=(bad,)))
@@ -224,13 +224,13 @@ def test_node_tainted(seen, expected):
 
 def test_node_tainted_says_when_the_patch_failed():
     tainted = intent(**TAINTED)
-    condition = reported(of=tainted, outcome=trouble(actions.ApplyTaints, of=tainted))["NodeTainted"]
+    condition = reported(of=tainted, outcome=failure_of(actions.ApplyTaints, of=tainted))["NodeTainted"]
     assert (short(condition), condition.message) == (("False", "PatchFailed"), "the API server says no")
 
 
-def test_node_tainted_is_not_about_other_trouble():
+def test_node_tainted_ignores_other_failures():
     spoiled = running_world(machine=machine(of={"labels": {}}))
-    failed = trouble(actions.Patch, spoiled, of=intent(**TAINTED))
+    failed = failure_of(actions.Patch, spoiled, of=intent(**TAINTED))
     assert "NodeTainted" not in reported(spoiled, of=intent(**TAINTED), outcome=failed)
 
 
@@ -245,7 +245,7 @@ def test_without_a_machine_nothing_is_said_of_taints():
     assert "NodeTainted" not in reported(world(), EVENING, intent(**TAINTED))
 
 
-def test_a_taint_that_left_the_spec_and_that_somebody_changed_is_still_a_conflict():
+def test_a_taint_that_left_the_spec_and_that_a_user_changed_is_still_a_conflict():
     applied = (AppliedTaint(key="workload", value="batch", effect=Effect.NO_SCHEDULE),)
     changed = node(taints=(taint(value="admin"),))
     seen = running_world(status=running_status(applied_node_taints=applied), node=changed)
@@ -317,7 +317,7 @@ def test_taints_edited_during_a_shutdown_are_not_called_applied():
     assert "NodeTainted" not in reported(seen, CLOSES + MINUTE, edited)
 
 
-def test_taints_that_somebody_took_off_while_nobody_puts_them_back_are_not_called_applied():
+def test_taints_that_a_user_removed_during_a_pause_are_not_reported_as_applied():
     assert "NodeTainted" not in reported(running_world(status=tainted_before()), of=intent(**TAINTED, **DISABLED))
 
 
@@ -327,13 +327,13 @@ def test_taints_of_a_spec_that_cannot_be_read_are_not_called_applied():
 
 
 @pytest.mark.parametrize("reason", ["NoNodeYet", "NodeNotReady", "TaintOwnershipConflict"])
-def test_what_was_in_the_way_of_taints_is_not_told_of_a_disabled_schedule_once_it_is_gone(reason):
+def test_a_taint_conflict_that_is_gone_is_not_reported_for_a_disabled_schedule(reason):
     assert "NodeTainted" not in reported(
         running_world(status=tainted_before(reason, "False")), of=intent(**TAINTED, **DISABLED)
     )
 
 
-def test_a_conflict_about_taints_is_told_of_a_disabled_schedule_too():
+def test_a_taint_conflict_is_reported_for_a_disabled_schedule_too():
     seen = running_world(status=tainted_before(), node=node(taints=(taint(value="admin"),)))
     assert short(reported(seen, of=intent(**TAINTED, **DISABLED))["NodeTainted"]) == ("False", "TaintOwnershipConflict")
 
@@ -376,7 +376,7 @@ def test_drift_names_the_field_and_who_changed_it():
     assert "spec.address (by kubectl-edit)" in reported(seen)["UpToDate"].message
 
 
-def test_where_it_cannot_be_told_who_changed_an_object_the_condition_stays():
+def test_the_condition_stays_if_the_author_of_a_change_is_not_known():
     assert "UpToDate" not in reported(running_world(spec_changes=None))
     known = reported(running_world(spec_changes=(SpecChange("spec.address", "kubectl-edit"),)))["UpToDate"]
     unknown = running_world(spec_changes=None, status=running_status(conditions=(known,)))
@@ -460,7 +460,7 @@ def test_how_far_a_drain_is_stands_in_a_condition_of_its_own():
     assert drained(running_world(), MORNING) is None
 
 
-def test_what_was_told_of_a_drain_stays_while_its_node_cannot_be_seen_and_while_the_machine_goes():
+def test_the_condition_of_a_drain_stays_while_its_node_cannot_be_read_and_while_the_machine_goes():
     known = reported(draining_world(pod()), THIRD)["Drained"]
     before = running_status(shutdown_started_at=CLOSES, conditions=(known,))
     unseen = running_world(status=before, workload=DISCONNECTED, node=None)

@@ -106,7 +106,7 @@ def test_a_pod_that_is_to_complete_is_waited_for_also_while_it_terminates():
     assert (drain([job]).awaited, drain([job]).going) == ((job,), ())
 
 
-def test_a_pod_that_has_completed_holds_up_nothing_but_is_told_apart():
+def test_a_completed_pod_blocks_nothing_and_is_counted_apart():
     job = pod("job", labels=WAIT, finished=True)
     state = drain([job, pod("other", finished=True)])
     assert (state.done, state.completed) == (True, (job,))

@@ -47,7 +47,7 @@ def test_values_that_do_not_mean_the_same_are_a_difference(one, other):
         ({"timeout": "90s", "cpu": "1000m"}, {"timeout": "1m30s", "cpu": "1"}, []),
     ],
 )
-def test_differences_are_told_by_path(wanted, there, paths):
+def test_differences_are_listed_by_path(wanted, there, paths):
     assert [shown(path) for path in differences(wanted, there)] == paths
 
 
@@ -80,7 +80,7 @@ LABELS: dict[str, Any] = {"f:metadata": {"f:labels": {"f:x": {}}}}
     ("ours", "others", "manager"),
     [
         pytest.param(PORT, [], None, id="a conversion, a default or a webhook wrote it otherwise"),
-        pytest.param(PORT, [managed("kubectl-edit", OTHER)], None, id="somebody edited another field"),
+        pytest.param(PORT, [managed("kubectl-edit", OTHER)], None, id="a user edited another field"),
         pytest.param(OTHER, [managed("kubectl-edit", PORT)], "kubectl-edit", id="a person"),
         pytest.param(LABELS, [managed("kubectl-edit", PORT)], "kubectl-edit", id="a person changed all that we set"),
         pytest.param(
@@ -118,7 +118,7 @@ LABELS: dict[str, Any] = {"f:metadata": {"f:labels": {"f:x": {}}}}
             "kubectl-edit",
             id="the provider, and a person after it",
         ),
-        pytest.param(OTHER, [], None, id="nobody is on record"),
+        pytest.param(OTHER, [], None, id="no manager is recorded"),
     ],
 )
 def test_drift_is_what_neither_we_nor_the_provider_wrote(ours, others, manager):
@@ -149,13 +149,13 @@ A, B = {"name": "a", "size": 1}, {"name": "b", "size": 2}
         pytest.param([B, A], OTHER, EVERYTHING, id="atomic, and a person's"),
     ],
 )
-def test_lists_are_told_by_who_owns_their_items(there, ours, paths):
+def test_lists_are_compared_by_the_owners_of_their_items(there, ours, paths):
     person = managed("kubectl-edit", {"f:spec": {"f:disks": {}}})
     found = changes({"disks": [A, B]}, {"disks": there}, managed(OURS, ours), person)
     assert [change.path for change in found] == paths
 
 
-def test_a_list_of_values_is_told_by_its_values_and_places():
+def test_a_list_of_values_is_compared_by_values_and_positions():
     names_only: dict[str, Any] = {"f:spec": {"f:groups": {'v:"a"': {}, "i:1": {}}}}
     person = managed("kubectl-edit", {"f:spec": {"f:groups": {}}})
     assert changes({"groups": ["a", "b"]}, {"groups": ["a", "b", "c"]}, managed(OURS, names_only), person) == ()
@@ -164,5 +164,5 @@ def test_a_list_of_values_is_told_by_its_values_and_places():
 
 
 @pytest.mark.parametrize("fields", [None, 5, {"f:spec": {}}])
-def test_a_record_in_another_shape_is_no_trouble(fields):
+def test_a_record_in_another_shape_is_ignored(fields):
     assert isinstance(changes({"a": 1}, {"a": 2}, managed(OURS, fields)), tuple)

@@ -1,4 +1,4 @@
-"""Each happening is emitted once, however often it is looked at."""
+"""Each event is emitted once, however many passes see its cause."""
 
 from dataclasses import replace
 
@@ -36,22 +36,22 @@ from tests.service.decide.builders import (
     taint,
     world,
 )
-from tests.service.decide.happenings import HAPPENINGS
+from tests.service.decide.changes import CHANGES
 from tests.service.decide.simulation import Simulation, merge, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
 PLAN = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "It runs.")
 
 
-def events_after(sim: Simulation, happening) -> list[str]:
-    """The events that a happening brings about, until all is quiet; quiet means quiet."""
+def events_after(sim: Simulation, change) -> list[str]:
+    """The reasons of the events that a change causes, until passes do nothing more."""
     before = len(sim.events)
-    happening(sim)
+    change(sim)
     sim.settle()
     reasons: list[str] = [event.reason for event in sim.events[before:]]
     sim.step()
     sim.step()
-    assert len(sim.events) - before == len(reasons), "a second look tells nothing new"
+    assert len(sim.events) - before == len(reasons), "a second pass emits nothing new"
     return reasons
 
 
@@ -59,7 +59,7 @@ def at(moment):
     return lambda sim: setattr(sim, "now", moment)
 
 
-def test_a_whole_day_is_told_in_order_and_each_happening_once():
+def test_the_events_of_a_whole_day_are_printed_in_order_and_once_each():
     sim = Simulation(now=OPENS - MINUTE, pods=[pod()])
     assert events_after(sim, lambda _: None) == []
     assert events_after(sim, at(OPENS)) == ["ScheduleActivated", "MachineCreated"]
@@ -78,7 +78,7 @@ def test_a_drain_that_timed_out_is_a_warning_once():
     assert [event.warning for event in sim.events[-2:]] == [True, False]
 
 
-def test_a_drain_that_timed_out_is_told_whatever_began_it():
+def test_a_drain_that_timed_out_emits_an_event_whatever_started_it():
     sim = running(pods=[pod()])
     sim.guarded = {"web"}
     sim.cluster = cluster(deleting=True)
@@ -123,7 +123,7 @@ def test_a_pause_while_the_machine_is_being_deleted_cancels_nothing(phase):
 def test_a_removal_at_once_that_is_held_up_by_a_pause_is_not_cancelled(why):
     sim = running()
     sim.fails = actions.Delete
-    {"killed": HAPPENINGS["kill"], "asked back": Simulation.ask_back, "unhealthy": HAPPENINGS["health check"]}[why](sim)
+    {"killed": CHANGES["kill"], "asked back": Simulation.ask_back, "unhealthy": CHANGES["health check"]}[why](sim)
     sim.step()
     sim.step()
     assert sim.status.shutdown_started_at is not None
@@ -175,7 +175,7 @@ def test_what_is_deleted_while_a_switch_is_off_is_not_resumed(switch):
     assert "ScheduleResumed" not in events_after(sim, Simulation.delete)
 
 
-def test_a_machine_that_somebody_deleted_comes_back():
+def test_a_machine_that_a_user_deleted_is_created_again():
     sim = running()
     assert events_after(sim, lambda sim: sim.ask_deletion_of(Role.MACHINE)) == []
     assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
@@ -194,7 +194,7 @@ def test_drift_that_was_repaired():
 
 
 @pytest.mark.parametrize("contract", list(Contract))
-def test_timeouts_that_were_put_right_are_told_in_both_contracts(contract):
+def test_restored_timeouts_emit_an_event_in_both_contracts(contract):
     sim = running(contract=contract)
     forever = {"nodeDrainTimeout": "0s", "deletion": {"nodeDrainTimeoutSeconds": 0}}
     assert events_after(sim, lambda sim: merge(sim.objects[Role.MACHINE], {"spec": forever})) == ["DriftRepaired"]
@@ -217,7 +217,7 @@ def test_taints_and_conflicts():
     assert sim.events[-1].warning
 
 
-def test_taints_that_cannot_be_written_are_told_by_one_warning():
+def test_taints_that_cannot_be_written_emit_one_warning():
     sim = running()
     sim.fails = actions.ApplyTaints
     assert events_after(sim, lambda sim: sim.edit(**TAINTED)) == ["PatchFailed"]
@@ -241,7 +241,7 @@ def test_a_contradiction_is_a_warning():
 
 def test_an_emergency_reclaim():
     sim = running()
-    assert events_after(sim, HAPPENINGS["the owner is back"]) == [
+    assert events_after(sim, CHANGES["the owner is back"]) == [
         "EmergencyReclaim",
         "MachineDeleted",
         "EmergencyReclaimDisabledSchedule",
@@ -253,20 +253,20 @@ def test_an_emergency_reclaim():
 
 def test_a_remediation():
     sim = running()
-    assert events_after(sim, HAPPENINGS["health check"]) == ["Remediated", "MachineDeleted"]
+    assert events_after(sim, CHANGES["health check"]) == ["Remediated", "MachineDeleted"]
     assert events_after(sim, Simulation.finish_deletion) == ["MachineRemoved", "MachineCreated"]
 
 
 def test_a_health_check_that_succeeds_again():
     sim = running()
     sim.status = sim.status.model_copy(update={"remediation": Remediation(count=1, at=sim.now, machine_uid="another")})
-    assert events_after(sim, HAPPENINGS["health check"]) == ["RemediationPaused"]
-    assert events_after(sim, HAPPENINGS["health check succeeds"]) == ["RemediationCancelled", "MachineReady"]
-    assert events_after(sim, HAPPENINGS["a quarter of an hour"]) == []
+    assert events_after(sim, CHANGES["health check"]) == ["RemediationPaused"]
+    assert events_after(sim, CHANGES["health check succeeds"]) == ["RemediationCancelled", "MachineReady"]
+    assert events_after(sim, CHANGES["a quarter of an hour"]) == []
 
 
 @pytest.mark.parametrize(
-    ("happening", "reason"),
+    ("change", "reason"),
     [
         (lambda sim: setattr(sim, "cluster", None), "ClusterNotFound"),
         (lambda sim: setattr(sim, "cluster", cluster(deleting=True)), "ClusterDeleting"),
@@ -276,17 +276,17 @@ def test_a_health_check_that_succeeds_again():
         (lambda sim: setattr(sim, "fails", actions.Create), "Forbidden"),
     ],
 )
-def test_what_a_human_must_mend_is_told_by_exactly_one_warning(happening, reason):
+def test_what_a_user_must_repair_emits_exactly_one_warning(change, reason):
     sim = Simulation(now=OPENS - SECOND)
     sim.settle()
-    happening(sim)
+    change(sim)
     sim.now = OPENS
     sim.step()
     sim.step()
     assert [event.reason for event in sim.events if event.warning] == [reason]
 
 
-def test_a_workload_cluster_that_cannot_be_reached_is_told_once():
+def test_a_workload_cluster_that_cannot_be_reached_emits_one_event():
     assert events_after(running(), lambda sim: setattr(sim, "reachable", False)) == ["NoAnswer"]
 
 
@@ -317,7 +317,7 @@ def test_nothing_changed_no_event():
     assert new_events(status(), status(), PLAN, Outcome()) == []
 
 
-def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_cannot_be_stored():
+def test_warnings_are_emitted_with_the_status_and_not_while_it_cannot_be_stored():
     before = status(message="Waiting for the next window.")
     for seen, of in ((world(cluster=None), intent()), (world(), legible(broken_spec()))):
         plan = decide(of, seen, MORNING)
@@ -325,7 +325,7 @@ def test_what_needs_mending_is_told_along_with_the_status_and_not_while_that_can
         assert new_events(before, before, plan, Outcome()) == []
 
 
-def test_a_spec_that_was_invalid_from_the_start_is_told_once():
+def test_a_spec_that_was_invalid_from_the_start_emits_one_event():
     sim = Simulation(spec=raw_spec(priority="high"), now=MORNING)
     assert events_after(sim, lambda _: None) == ["ScheduleActivated", "InvalidSpec"]
 
@@ -342,7 +342,7 @@ def pass_over(seen, now):
     return after, [notice.reason for notice in emitted if notice.warning]
 
 
-def test_a_blocked_drain_warns_once_also_if_its_node_is_out_of_sight_for_a_while():
+def test_a_blocked_drain_warns_once_even_if_its_node_cannot_be_read_for_a_while():
     third = CLOSES + GRACE / 3
     blocked, lost = draining_world(pod()), draining_world(workload=DISCONNECTED, node=None, pods=None)
     passes = [

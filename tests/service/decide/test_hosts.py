@@ -32,7 +32,7 @@ def test_the_version_of_the_kind_does_not_matter():
 
 
 @pytest.mark.parametrize("other", [{"address": "192.0.2.8"}, {"address": "192.0.2.7", "port": 2222}])
-def test_specs_that_name_another_host_are_told_apart(other):
+def test_specs_that_name_another_host_are_distinguished(other):
     assert of(**other) not in (None, of(address="192.0.2.7"))
 
 

@@ -21,7 +21,7 @@ def test_a_valid_spec_is_read_whole():
     assert read.spec is not None
     assert (read.problems, read.priority, read.kill_switch, read.cluster_name) == ((), 7, True, "prod")
     assert (read.grace, read.drain) == (timedelta(hours=1), timedelta(minutes=2))
-    assert (read.covers(MORNING), read.covers(EVENING), read.next_boundary(EVENING)) == (True, False, TOMORROW)
+    assert (read.covers(MORNING), read.covers(EVENING), read.effective.next_change(EVENING)) == (True, False, TOMORROW)
 
 
 def test_unknown_fields_are_ignored():
@@ -38,7 +38,7 @@ def test_of_an_invalid_spec_the_schedule_timeouts_and_kill_switch_still_count():
 
 def test_a_schedule_that_cannot_be_read_never_opens_and_never_changes():
     read = legible(unreadable_spec())
-    assert (read.schedule, read.covers(MORNING), read.next_boundary(MORNING)) == (None, False, None)
+    assert (read.schedule, read.covers(MORNING), read.effective.next_change(MORNING)) == (None, False, None)
 
 
 @pytest.mark.parametrize(("enabled", "expected"), [(False, False), (True, True), ("no", True)])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from service.decide import plan as actions
 from service.decide.world import Contract
 from tests.service.decide import invariants
-from tests.service.decide.happenings import COMMON, HAPPENINGS, RARE
+from tests.service.decide.changes import CHANGES, COMMON, RARE
 from tests.service.decide.simulation import Crash, Simulation, running
 
 NAMES = st.one_of(st.sampled_from(sorted(COMMON)), st.sampled_from(sorted(RARE)))
@@ -44,7 +44,7 @@ def rest(sim: Simulation) -> None:
 def play(sim: Simulation, story: list[tuple[str, int | None]]) -> None:
     for name, crash_after in story:
         if not sim.gone:
-            HAPPENINGS[name](sim)
+            CHANGES[name](sim)
             look(sim, crash_after)
     if not sim.gone:
         rest(sim)
@@ -55,14 +55,14 @@ GENERATED = settings(max_examples=80, derandomize=True, deadline=None, database=
 
 @GENERATED
 @given(contract=st.sampled_from(list(Contract)), story=STORIES)
-def test_a_new_scheduledmachine_lives_by_the_rules_whatever_happens(contract, story):
+def test_a_new_scheduledmachine_keeps_the_invariants_in_any_sequence_of_changes(contract, story):
     play(Simulation(contract=contract), story)
 
 
 @GENERATED
 @given(story=STORIES)
 @example(story=[("the boundary", None), ("pods go", None), ("always", None), ("pods go", None)])
-def test_a_running_machine_lives_by_the_rules_whatever_happens(story):
+def test_a_running_machine_keeps_the_invariants_in_any_sequence_of_changes(story):
     sim = running()
-    HAPPENINGS["taint batch"](sim)
+    CHANGES["taint batch"](sim)
     play(sim, story)

@@ -77,7 +77,7 @@ AT_REST = [
 
 
 @pytest.mark.parametrize(("of", "seen", "now", "boundary"), AT_REST)
-def test_at_rest_nothing_is_looked_at_before_the_next_boundary(of, seen, now, boundary):
+def test_at_rest_the_next_pass_is_due_at_the_next_boundary(of, seen, now, boundary):
     plan = decide(of, seen, now)
     assert (plan.requeue_at, plan.requeue_after, plan.backoff) == (boundary, None, False)
 
@@ -193,7 +193,7 @@ def test_being_deleted_while_capi_is_not_served_waits_for_a_machine_that_was_the
 
 
 @pytest.mark.parametrize("role", [Role.BOOTSTRAP, Role.INFRASTRUCTURE])
-def test_being_deleted_asks_for_the_deletion_of_all_that_is_left_however_long_nobody_could(role):
+def test_being_deleted_deletes_all_remaining_children_however_long_the_pause_was(role):
     """After a pause, or with no controller running, the ten minutes may be over before the first look."""
     left = world(me=deleting(), **{str(role): child(role)})
     much_later = MORNING + timedelta(hours=3)
@@ -463,7 +463,7 @@ def test_a_cancelled_shutdown_uncordons_although_the_pods_could_not_be_listed(ed
 
 @pytest.mark.parametrize(("edited", "now", "phase"), CANCELLED)
 @pytest.mark.parametrize("seen", [cordoned_node(), None], ids=["Node seen", "no Node seen"])
-def test_pods_that_could_not_be_listed_bring_another_look_soon_whatever_the_rule(edited, now, phase, seen):
+def test_pods_that_could_not_be_listed_requeue_soon_under_every_rule(edited, now, phase, seen):
     plan = decide(edited, draining_world(workload=UNLISTED, node=seen, pods=None), now)
     assert (plan.phase, plan.requeue_after) == (phase, RETRY_PAUSE)
 
@@ -485,7 +485,7 @@ def test_a_large_step_back_of_the_clock_does():
     assert decide(intent(), draining_world(pod()), CLOSES - 6 * MINUTE).phase is Phase.ACTIVE
 
 
-def test_after_a_large_step_back_outside_a_window_the_shutdown_begins_anew():
+def test_after_a_large_clock_step_back_outside_a_window_the_shutdown_starts_over():
     seen = draining_world(pod(), since=EVENING)
     now = EVENING - 30 * MINUTE
     assert decide(intent(), seen, now).actions[0] == actions.RecordShutdown(now)

@@ -96,7 +96,7 @@ def test_the_template_goes_onto_the_machine_only_and_what_we_set_wins():
     assert "rack" not in bodies[Role.BOOTSTRAP]["metadata"]["labels"]
 
 
-def test_the_hash_tells_from_which_provider_specs_a_machine_was_made():
+def test_the_hash_depends_on_the_provider_specs_a_machine_was_made_from():
     edited = {"bootstrapSpec": {**SPEC["bootstrapSpec"], "spec": {"version": "v2"}}}
     noted = made()[Role.MACHINE]["metadata"]["annotations"][names.ANNOTATION_SPEC_HASH]
     assert noted == manifests.spec_hash(spec()) == manifests.spec_hash(spec(priority=3, nodeDrainTimeout="1m"))
@@ -115,7 +115,7 @@ def test_version_and_failure_domain_go_into_the_machines_spec_unchanged_in_both_
 
 
 @pytest.mark.parametrize("name", VERSIONED)
-def test_the_hash_tells_with_which_version_and_failure_domain_a_machine_was_made(name):
+def test_the_hash_depends_on_the_version_and_failure_domain_a_machine_was_made_with(name):
     hashes = {manifests.spec_hash(spec(machineTemplate=each)) for each in (None, {name: "1.2.3"}, {name: "1.2.4"})}
     assert len(hashes) == 3
     assert manifests.spec_hash(spec(machineTemplate={name: None, "labels": {"a": "b"}})) == manifests.spec_hash(spec())
@@ -158,17 +158,17 @@ HOST = {"infrastructureSpec": {**SPEC["infrastructureSpec"], "spec": {"address":
         ({**KIND, **HOST}, [Role.BOOTSTRAP, Role.INFRASTRUCTURE]),
     ],
 )
-def test_an_object_tells_whether_it_was_made_from_the_spec_of_its_role(edit, roles):
+def test_an_object_records_whether_it_was_made_from_the_spec_of_its_role(edit, roles):
     assert [one.role for one in manifests.outdated(spec(**edit), running_world())] == roles
 
 
 @pytest.mark.parametrize(("edit", "roles"), [(HOST, []), (VERSION, []), (KIND, [Role.BOOTSTRAP])])
-def test_an_object_without_a_note_of_its_spec_is_told_by_its_kind(edit, roles):
+def test_an_object_without_a_recorded_spec_is_judged_by_its_kind(edit, roles):
     seen = running_world(**{str(role): child(role, annotations={}) for role in (Role.BOOTSTRAP, Role.INFRASTRUCTURE)})
     assert [one.role for one in manifests.outdated(spec(**edit), seen)] == roles
 
 
-def test_what_belongs_to_others_is_not_ours_to_call_outdated():
+def test_objects_of_other_owners_are_never_outdated():
     assert manifests.outdated(spec(**KIND), running_world(bootstrap=child(Role.BOOTSTRAP, ours=False))) == ()
 
 
@@ -187,7 +187,7 @@ def test_what_was_just_created_needs_no_repair(contract):
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("labels", [{}, {**OWNED, names.LABEL_OWNER: "me"}])
-def test_owned_labels_that_someone_changed_are_put_right(role, labels):
+def test_owned_labels_that_a_user_changed_are_restored(role, labels):
     changed = {"machine": machine(of={"labels": labels})}
     seen = running_world(**(changed if role is Role.MACHINE else {str(role): child(role, labels=labels)}))
     patch = repair(seen)
@@ -202,7 +202,7 @@ def test_labels_and_annotations_of_others_are_left_alone():
 
 @pytest.mark.parametrize(("drain", "detach"), [(None, None), (0, 300), (300, 7)])
 @pytest.mark.parametrize("contract", list(Contract))
-def test_timeouts_that_someone_changed_are_put_right(drain, detach, contract):
+def test_timeouts_that_a_user_changed_are_restored(drain, detach, contract):
     seen = running_world(contract=contract, machine=machine(drain_seconds=drain, detach_seconds=detach))
     assert repair(seen).body == {"spec": contracts.timeouts(contract, GRACE, GRACE)}
 
@@ -216,7 +216,7 @@ def test_a_machine_that_is_wanted_after_all_is_drained_by_capi_again():
     assert patch.body == {"metadata": {"annotations": dict.fromkeys(EXCLUSIONS)}}
 
 
-def test_that_somebody_else_keeps_capi_from_draining_is_their_affair():
+def test_a_users_annotation_against_draining_is_left_alone():
     excluded = {**child(Role.MACHINE).annotations, **dict.fromkeys(EXCLUSIONS, "true")}
     assert manifests.repairs(spec(), running_world(machine=machine(of={"annotations": excluded}))) == ()
 
@@ -234,7 +234,7 @@ def owners(*kept: tuple[str, bool]) -> tuple[Owner, ...]:
         pytest.param(((UID, False), (CLUSTER_UID, False)), id="not the controller any more"),
     ],
 )
-def test_owner_references_of_the_machine_that_someone_changed_are_put_right(kept):
+def test_owner_references_of_the_machine_that_a_user_changed_are_restored(kept):
     patch = repair(running_world(machine=machine(of={"owners": owners(*kept), "resource_version": "7"})))
     written = patch.body["metadata"]["ownerReferences"]
     assert [(one["uid"], one.get("controller", False)) for one in written] == [(UID, True), (CLUSTER_UID, False)]

@@ -68,7 +68,7 @@ UNSEEN = ({"workload": None, "node": None}, {"workload": DISCONNECTED, "node": N
 @pytest.mark.parametrize(
     ("reported", "phase"), [(MachinePhase.RUNNING, MachinePhase.RUNNING), (MachinePhase.FAILED, MachinePhase.FAILED)]
 )
-def test_while_the_node_cannot_be_looked_at_a_sticky_failure_is_what_the_status_says(unseen, reported, phase):
+def test_while_the_node_cannot_be_read_the_status_reports_the_sticky_failure(unseen, reported, phase):
     seen = running_world(machine=machine(failure=FAILURE), status=running_status(machine_phase=reported), **unseen)
     assert machine_phase(seen) is phase
     assert not failure_is_certain(seen)

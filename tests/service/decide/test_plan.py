@@ -15,7 +15,7 @@ def test_the_earliest_instant_counts_and_none_does_not():
     assert earliest(None, None) is None
 
 
-def test_a_plan_is_data_that_nobody_changes():
+def test_a_plan_is_immutable_data():
     with pytest.raises(FrozenInstanceError):
         Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "It runs.").phase = Phase.ERROR  # type: ignore[misc]
 

@@ -54,7 +54,7 @@ def is_reported(plan: Plan) -> bool:
     return plan.reason == "NotReadyInTime"
 
 
-def test_it_is_looked_at_again_when_its_time_is_up_and_not_before():
+def test_it_is_requeued_for_its_deadline_and_not_before():
     plan = decide(intent(), coming(), OPENS + MINUTE)
     assert (plan.reason, plan.requeue_at) == ("MachineProvisioning", OPENS + TIMEOUT)
     assert not plan.problem
@@ -68,7 +68,7 @@ def test_at_that_instant_it_is_reported_in_cluster_apis_words_and_nothing_is_tou
     assert plan.requeue_at == CLOSES
 
 
-def test_one_warning_tells_it_and_ready_says_so():
+def test_it_emits_one_warning_and_ready_is_false():
     sim = Simulation(now=OPENS)
     sim.settle()
     for minutes in (14, 15, 16, 60):

@@ -36,12 +36,12 @@ def test_a_stored_reason_is_read_back_as_itself():
     assert read_reason("Paused") is Reason.PAUSED
 
 
-def test_a_word_of_a_provider_stays_as_it_is_and_warns():
+def test_a_providers_reason_stays_as_it_is_and_warns():
     word = read_reason("CreateError")
     assert (word, type(word), word.severity) == ("CreateError", ProviderReason, Severity.WARNING)
 
 
-def test_the_api_servers_word_for_a_namespace_that_is_being_deleted_is_ours_too():
+def test_the_api_servers_reason_for_a_namespace_that_is_being_deleted_is_a_reason_of_ours():
     assert errors.NAMESPACE_TERMINATING == Reason.NAMESPACE_TERMINATING
 
 

@@ -185,7 +185,7 @@ def test_all_steps_come_in_their_order():
     assert (sim.status.phase, sim.status.reclaim) == (Phase.DISABLED, None)
 
 
-def test_capi_is_told_not_to_drain_either():
+def test_cluster_api_does_not_drain_either():
     plan = decide(intent(), under_way(), MORNING)
     (patch,) = [one for one in plan.actions if isinstance(one, actions.Patch)]
     assert patch.body["metadata"]["annotations"] == {
@@ -325,7 +325,7 @@ def test_it_is_over_although_the_node_outlives_its_machine_without_the_request()
         (gone(node=node(annotations=ASKED)), OFF),
         (gone(contract=None, status=running_status(reclaim=UNDER_WAY)), OFF),
     ],
-    ids=["enabled", "not connected yet", "infrastructure left", "request left", "nobody can tell"],
+    ids=["enabled", "not connected yet", "infrastructure left", "request left", "not known"],
 )
 def test_it_is_not_over_before(seen, spec):
     plan = decide(intent(**spec), seen, MORNING)
@@ -445,7 +445,7 @@ def test_a_person_who_enables_it_in_the_middle_learns_that_it_was_too_early():
     assert "during the reclaim" in found[1]
 
 
-def test_nobody_is_named_while_the_author_does_not_matter():
+def test_no_field_manager_is_named_while_it_does_not_matter():
     past = PastReclaim(at=MORNING, reason="idea", node="node-7")
     seen = running_world(status=running_status(last_reclaim=past), enabled_by="argocd-controller")
     assert decide(intent(), seen, MORNING + 14 * MINUTE).reverted_by == "argocd-controller"
@@ -472,15 +472,15 @@ def test_a_request_from_before_is_cleared_once_and_never_acted_upon(contract):
     assert after.phase is Phase.DISABLED
 
 
-@pytest.mark.parametrize("trouble", ["clearing fails", "paused", "a crash"])
-def test_a_request_from_before_stays_old_until_it_is_cleared(trouble):
+@pytest.mark.parametrize("obstacle", ["clearing fails", "paused", "a crash"])
+def test_a_request_from_before_stays_old_until_it_is_cleared(obstacle):
     sim = Simulation()
     sim.settle()
     sim.provision()
     sim.ask_back()
-    sim.fails = actions.ClearReclaimRequest if trouble == "clearing fails" else None
-    sim.paused = trouble == "paused"
-    if trouble == "a crash":
+    sim.fails = actions.ClearReclaimRequest if obstacle == "clearing fails" else None
+    sim.paused = obstacle == "paused"
+    if obstacle == "a crash":
         with pytest.raises(Crash):
             sim.step(crash_after=0)
     sim.settle()
@@ -516,7 +516,7 @@ def test_the_node_of_an_earlier_machine_does_not_introduce_a_new_one():
     assert sim.status.phase is Phase.ACTIVE
 
 
-def test_a_kill_switch_in_the_middle_does_not_have_the_same_request_told_twice():
+def test_a_kill_switch_in_the_middle_does_not_repeat_the_event_of_the_same_request():
     sim = running()
     sim.ask_back()
     sim.settle()

@@ -66,7 +66,7 @@ MISSING = ReclaimAgent(problem=Problem(Reason.AGENT_NAMESPACE_MISSING, "no names
         "list cleared",
         "never wanted",
         "Machine deleting",
-        "nobody knows what is wanted",
+        "the spec cannot be read",
         "another host",
     ],
 )
@@ -74,7 +74,7 @@ def test_what_is_done_about_the_agent(seen, of, expected):
     assert agent_actions(of, running_world(**seen)) == expected
 
 
-def test_the_agent_is_looked_at_only_where_it_should_be():
+def test_the_agent_is_observed_only_where_it_should_run():
     assert wanted_commands(WANTED, running_world()) == ("idea",)
     for seen in ({"node": None}, {"machine": machine(of={"deleting": True})}, {"machine": None}):
         assert wanted_commands(WANTED, running_world(**seen)) == ()
@@ -94,7 +94,7 @@ def test_it_comes_last_as_it_gives_the_node_a_new_version():
     assert [type(one) for one in plan.actions] == [actions.ApplyTaints, actions.InstallAgent]
 
 
-def test_while_something_is_amiss_it_is_looked_at_again_ever_more_rarely():
+def test_while_the_agent_is_not_ready_it_is_requeued_with_backoff():
     missing = ReclaimAgent(problem=MISSING.problem, installed=False, requeue_after=timedelta(seconds=40))
     assert decide(WANTED, running_world(reclaim_agent=missing), MORNING).agent_requeue_after == timedelta(seconds=40)
     assert decide(WANTED, running_world(node=LABELLED, reclaim_agent=READY), MORNING).agent_requeue_after is None

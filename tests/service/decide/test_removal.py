@@ -53,7 +53,7 @@ def deletes(plan: Plan) -> list[actions.Delete]:
 # Drain
 
 
-def test_pods_are_looked_at_right_after_the_shutdown_is_stored():
+def test_pods_are_observed_right_after_the_shutdown_is_stored():
     plan = decide(intent(), running_world(), CLOSES)
     assert plan.requeue_after == timedelta(0)
 
@@ -78,7 +78,7 @@ def test_some_of_the_pods_that_are_terminating_are_named_and_the_others_counted(
     assert f"{named} The Machine" in decide(intent(), draining_world(*going), LATER).message
 
 
-def test_a_drain_is_looked_at_again_when_it_counts_as_blocked_and_when_its_time_is_up():
+def test_a_drain_is_requeued_for_when_it_counts_as_blocked_and_for_its_deadline():
     third = CLOSES + GRACE / 3
     assert decide(intent(), draining_world(pod()), CLOSES).requeue_at == third
     assert decide(intent(), draining_world(pod()), third).requeue_at == CLOSES + GRACE
@@ -91,7 +91,7 @@ def test_a_refused_eviction_is_left_alone_until_its_pause_is_over():
     assert "Held up by apps/web: The disruption budget keep" in explain(plan, Outcome())
 
 
-def test_pods_and_rules_that_nothing_tells_of_are_looked_at_again():
+def test_pods_and_rules_without_a_watch_are_requeued():
     plan = decide(intent(), draining_world(pod(deleting=True), pods_requeue_after=20 * SECOND), LATER)
     assert plan.requeue_after == 20 * SECOND
 
@@ -131,7 +131,7 @@ def test_the_machine_is_deleted_as_soon_as_the_node_is_drained():
     assert plan.drain.done
 
 
-def test_a_cordon_that_somebody_undid_is_put_back():
+def test_a_cordon_that_a_user_undid_is_restored():
     plan = decide(intent(), draining_world(pod(), node=node()), LATER)
     assert kinds(plan) == ["Cordon", "Evict"]
 
@@ -155,7 +155,7 @@ def test_a_node_that_an_administrator_cordoned_is_not_marked_as_ours():
         pytest.param({"machine": machine(node_name=None), "node": None, "workload": None}, id="no Node ever joined"),
         pytest.param({"node": None}, id="the Node is gone"),
         pytest.param({"node": node(provider_id="remote://another")}, id="the name belongs to another host"),
-        pytest.param({"node": node(provider_id=None)}, id="a Node without providerID is nobody's"),
+        pytest.param({"node": node(provider_id=None)}, id="a Node without providerID is unowned"),
     ],
 )
 def test_without_a_node_of_ours_the_machine_is_deleted_right_away(seen):
@@ -228,7 +228,7 @@ def test_a_longer_timeout_given_during_the_shutdown_counts_at_once():
 
 
 def test_a_node_that_is_found_empty_after_its_time_was_drained_all_the_same():
-    """As after an outage of ours: the pods left in time, only nobody looked."""
+    """As after an outage of the operator: the pods left in time, but no pass ran."""
     empty = draining_world(pod("log", controller_kind="DaemonSet"))
     plan = decide(intent(), empty, CLOSES + GRACE)
     assert (plan.reason, [one.undrained for one in deletes(plan)]) == ("DeletingMachine", [False])
@@ -324,7 +324,7 @@ def test_capi_is_hurried_only_once():
     assert decide(intent(), hurried, CLOSES + GRACE).actions == ()
 
 
-def test_a_machine_that_somebody_else_deleted_gets_a_deadline_too():
+def test_a_machine_that_a_user_deleted_gets_a_deadline_too():
     plan = decide(intent(), leaving_world(since=None), EVENING)
     assert plan.actions == (actions.RecordShutdown(EVENING),)
     assert plan.requeue_at == EVENING + GRACE

@@ -56,13 +56,13 @@ def test_a_healthy_machine_is_not_replaced_on_a_spec_edit():
 
 @pytest.mark.parametrize("workload", [None, DISCONNECTED])
 @pytest.mark.parametrize("phase", [MachinePhase.RUNNING, MachinePhase.FAILED])
-def test_a_machine_whose_node_cannot_be_looked_at_is_not_replaced_on_a_spec_edit(workload, phase):
+def test_a_machine_whose_node_cannot_be_read_is_not_replaced_on_a_spec_edit(workload, phase):
     sticky = {"machine": machine(failure=FAILURE), "status": running_status(machine_phase=phase)}
     assert decide(intent(**EDITED), running_world(**sticky, workload=workload, node=None), MORNING).actions == ()
 
 
 @pytest.mark.parametrize("workload", [None, DISCONNECTED])
-def test_a_running_machine_with_a_sticky_failure_stays_active_while_its_node_cannot_be_looked_at(workload):
+def test_a_running_machine_with_a_sticky_failure_stays_active_while_its_node_cannot_be_read(workload):
     sticky = {"machine": machine(failure=FAILURE), "status": running_status(machine_phase=MachinePhase.RUNNING)}
     plan = decide(intent(), running_world(**sticky, workload=workload, node=None), MORNING)
     assert (plan.phase, plan.problem) == (Phase.ACTIVE, False)

@@ -43,7 +43,7 @@ from tests.service.decide.builders import (
     unreadable_spec,
     world,
 )
-from tests.service.decide.happenings import HAPPENINGS
+from tests.service.decide.changes import CHANGES
 from tests.service.decide.simulation import Simulation, running
 
 TAINTED = {"nodeTaints": [{"key": "workload", "value": "batch", "effect": "NoSchedule"}]}
@@ -83,13 +83,13 @@ def test_the_host_of_a_machine_is_remembered_whatever_the_spec_says_later_until_
     provider = sim.intent.spec.infrastructure_spec
     host = DEFAULT_IDENTITIES.of(provider.api_version, provider.kind, provider.spec)
     assert sim.status.host_hash == host
-    HAPPENINGS["other host"](sim)
+    CHANGES["other host"](sim)
     assert sim.settle().status.host_hash == host
-    HAPPENINGS["the boundary"](sim)
+    CHANGES["the boundary"](sim)
     assert sim.settle().status.host_hash == host
     sim.finish_deletion()
     assert sim.settle().status.host_hash is None
-    HAPPENINGS["the boundary"](sim)
+    CHANGES["the boundary"](sim)
     assert sim.settle().status.host_hash not in (None, host)
 
 
@@ -158,7 +158,7 @@ def test_nothing_is_left_in_the_status_of_a_machine_that_is_gone():
     assert (status_after.next_activation, status_after.next_cleanup) == (TOMORROW, None)
 
 
-def test_the_generation_that_was_looked_at_is_reported():
+def test_the_observed_generation_is_reported():
     assert reported(running_world(me=identity(generation=9))).observed_generation == 9
 
 
@@ -259,7 +259,7 @@ def test_a_finalizer_that_cannot_be_stored_is_no_active_machine():
     assert reported(seen, outcome=failing(actions.AddFinalizer, seen)).phase is Phase.ERROR
 
 
-def test_other_trouble_leaves_the_phase_as_it_is():
+def test_other_failures_leave_the_phase_as_it_is():
     seen = running_world(machine=machine(of={"labels": {}}))
     assert reported(seen, outcome=failing(actions.Patch, seen)).phase is Phase.ACTIVE
 
@@ -362,7 +362,7 @@ def test_taints_are_remembered_while_the_node_cannot_be_seen():
 
 
 @pytest.mark.parametrize("now", [MORNING, EVENING])
-def test_what_somebody_notes_on_the_node_keeps_no_report_from_being_made(now):
+def test_a_users_annotation_on_the_node_breaks_no_report(now):
     many = [taint(f"t{number}") for number in range(200)]
     for note in (write_note(UID, many, node()), write_note(UID, [taint(effect="Sometimes")], node()), "[" * 5000):
         seen = running_world(node=node(ready=False, annotations={names.ANNOTATION_APPLIED_TAINTS: note}))
@@ -425,6 +425,6 @@ def test_what_a_workload_cluster_answered_is_reported():
     )
 
 
-def test_what_changed_while_nobody_looked_is_reported_at_once():
+def test_what_changed_between_passes_is_reported_at_once():
     assert not is_premature(just_started(), schedule={"enabled": False})
     assert not is_premature(just_started(status=ScheduledMachineStatus()))

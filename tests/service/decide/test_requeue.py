@@ -70,14 +70,14 @@ def test_an_emergency_does_not_wait_for_a_back_off_when_its_report_fails() -> No
     )
 
 
-def test_an_object_that_went_at_once_is_followed_up_now_as_no_watch_tells_of_it() -> None:
+def test_a_deletion_without_a_watch_event_is_requeued_at_once() -> None:
     gone = Delete(role=Role.INFRASTRUCTURE, name="desk-infra", uid="u", why="the window closed")
     world = builders.running_world(infrastructure=None)
     assert after(plan(), world, done=(gone,)).at == MORNING
-    assert after(plan(), done=(gone,)).at is None, "it is still there, and its watch will tell"
+    assert after(plan(), done=(gone,)).at is None, "it still exists, and its watch reports the deletion"
 
 
-def test_what_cannot_be_observed_is_looked_for_again_ever_less_often() -> None:
+def test_what_cannot_be_observed_is_requeued_with_backoff() -> None:
     hidden = {Role.INFRASTRUCTURE: ReadFailure(Problem(Reason.FORBIDDEN, "the operator may not list gadgets"))}
     found = after(plan(), builders.world(unreadable=hidden))
     assert found.backoff is BackoffKind.FAILURE

@@ -19,14 +19,14 @@ def test_what_cannot_be_seen_is_an_error_that_says_why() -> None:
     assert (ready.type, ready.status, ready.reason, ready.observed_generation) == ("Ready", "False", "Forbidden", 3)
 
 
-def test_a_running_machine_keeps_its_phase_while_we_cannot_look() -> None:
+def test_a_running_machine_keeps_its_phase_while_it_cannot_be_observed() -> None:
     before = ScheduledMachineStatus(phase=Phase.ACTIVE, machine_ref=MACHINE)
     status = report_failed_read(before, FORBIDDEN, 3, NOW)
     assert status.phase is Phase.ACTIVE
     assert status.machine_ref == MACHINE
 
 
-def test_ready_flips_when_we_cannot_look_any_more_and_keeps_that_moment() -> None:
+def test_ready_changes_when_observing_fails_and_keeps_that_transition_time() -> None:
     since = NOW - timedelta(hours=1)
     fine: dict[str, Any] = {
         "status": "True",

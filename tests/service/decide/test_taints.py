@@ -54,7 +54,7 @@ def test_only_taints_of_ours_are_touched(case):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_second_look_finds_nothing_to_write(case):
+def test_a_second_pass_writes_nothing(case):
     first = plan(*case[:3])
     second = plan(case[0], first.owned, first.taints)
     assert not second.changed
@@ -139,7 +139,7 @@ def test_what_a_neighbour_applied_is_its_own_and_stays_noted():
     assert noted_taints(both, {"mine"}) == (theirs,)
 
 
-def test_what_an_owner_left_behind_that_is_gone_is_ours_to_take_away():
+def test_taints_of_an_owner_that_is_gone_are_removed():
     seen = noted(OURS, taints=(OURS,))
     assert owned_taints(status(), seen) == (OURS,)
     assert write_note("mine", (), seen) == '{"mine":[]}'

@@ -48,7 +48,7 @@ def test_an_edited_template_is_brought_up_to_date_in_place_and_what_it_lost_goes
     assert metadata["labels"][names.LABEL_OWNER] == "desk"
 
 
-def test_a_label_that_is_ours_by_other_right_survives_the_end_of_the_template():
+def test_a_label_that_the_controller_sets_itself_survives_the_removal_of_the_template():
     noted = {names.ANNOTATION_TEMPLATE: '{"labels":["app.kubernetes.io/managed-by"]}'}
     annotations = {**child(Role.MACHINE).annotations, **noted}
     (patch,) = manifests.repairs(spec(), running_world(machine=machine(of={"annotations": annotations})))

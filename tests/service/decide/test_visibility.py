@@ -65,7 +65,7 @@ def test_nothing_is_created_beside_what_cannot_be_seen(seen):
     assert "may not list remotemachines" in plan.message
 
 
-def test_of_two_obstacles_the_one_that_lasts_is_told_and_a_shutdown_not_forgotten():
+def test_of_two_obstacles_the_lasting_one_is_reported_and_a_shutdown_is_not_forgotten():
     hidden = {"unreadable": {Role.BOOTSTRAP: AWAY, Role.INFRASTRUCTURE: FORBIDDEN, Role.MACHINE: AWAY}}
     plan = decide(intent(), world(status=status(shutdown_started_at=CLOSES), **hidden), EVENING)
     assert (plan.phase, plan.reason, plan.shutdown) == (Phase.ERROR, "Forbidden", CLOSES)
@@ -94,7 +94,7 @@ def test_a_hindrance_that_passes_takes_nothing_from_a_running_machine():
     assert should_defer(Situation.at(intent(), seen, MORNING), plan, Outcome())
 
 
-def test_a_hindrance_that_stays_is_told_and_so_is_what_was_done_in_spite_of_one_that_passes():
+def test_a_lasting_obstacle_is_reported_and_so_is_what_was_done_despite_a_passing_one():
     seen = running_world(**HIDDEN)
     assert not should_defer(Situation.at(intent(), seen, MORNING), decide(intent(), seen, MORNING), Outcome())
     seen = running_world(infrastructure=None, unreadable={Role.INFRASTRUCTURE: AWAY})

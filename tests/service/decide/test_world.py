@@ -23,7 +23,7 @@ def test_children_are_ours_alone_and_the_machine_comes_first():
     assert [one.role for one in seen.foreign] == [Role.BOOTSTRAP]
 
 
-def test_a_machine_of_somebody_else_is_not_our_machine():
+def test_a_machine_with_another_owner_is_not_our_machine():
     assert world(machine=machine(of={"ours": False})).our_machine is None
 
 

@@ -17,7 +17,7 @@ def stored_with(changes, raw=RAW):
     return Subject.read(Key("team", "desk"), raw, intent(), ManualClock(NOON)).with_status(changes)
 
 
-def test_a_status_keeps_what_is_not_changed_and_what_nobody_here_knows():
+def test_a_status_keeps_unchanged_and_unknown_fields():
     assert stored_with({"phase": "Error"})["status"] == {**STATUS, "phase": "Error"}
 
 

@@ -1,4 +1,4 @@
-"""Everything that may happen to a ScheduledMachine between two looks, by name; each safe in any situation."""
+"""Everything that may change around a ScheduledMachine between two passes, by name; each safe in any situation."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,7 +11,7 @@ from service.decide.world import Contract, Role
 from tests.service.decide import builders
 from tests.service.decide.simulation import Simulation, merge
 
-Happening = Callable[[Simulation], object]
+Change = Callable[[Simulation], object]
 
 PODS = (
     builders.pod("web"),
@@ -23,7 +23,7 @@ PODS = (
 
 
 def nothing(_: Simulation) -> None:
-    """Another look, no more."""
+    """Another pass, no more."""
 
 
 def passes(seconds: int, sim: Simulation) -> None:
@@ -31,7 +31,7 @@ def passes(seconds: int, sim: Simulation) -> None:
 
 
 def boundary(sim: Simulation) -> None:
-    sim.now = sim.intent.next_boundary(sim.now) or sim.now + timedelta(hours=1)
+    sim.now = sim.intent.effective.next_change(sim.now) or sim.now + timedelta(hours=1)
 
 
 def edit(changes: dict[str, Any], sim: Simulation) -> None:
@@ -127,7 +127,7 @@ def tainted(*values: str) -> dict[str, Any]:
     return {"nodeTaints": [{"key": "workload", "value": value, "effect": "NoSchedule"} for value in values]}
 
 
-COMMON: dict[str, Happening] = {
+COMMON: dict[str, Change] = {
     "nothing": nothing,
     "a second": partial(passes, 1),
     "half a minute": partial(passes, 30),
@@ -139,7 +139,7 @@ COMMON: dict[str, Happening] = {
     "pods go": Simulation.let_pods_go,
     "the budget allows": budget_allows,
 }
-RARE: dict[str, Happening] = {
+RARE: dict[str, Change] = {
     "a quarter of an hour": partial(passes, 960),
     "a small step back": partial(passes, -200),
     "a large step back": partial(passes, -7200),
@@ -178,7 +178,7 @@ RARE: dict[str, Happening] = {
     "foreign bootstrap": partial(foreign_comes, Role.BOOTSTRAP),
     "foreign Machine": partial(foreign_comes, Role.MACHINE),
     "foreign objects go": foreign_goes,
-    "somebody meddles": meddle,
+    "a user edits the Machine": meddle,
     "health check": partial(health_check, "False"),
     "health check succeeds": partial(health_check, "True"),
     "Machine fails": machine_fails,
@@ -204,7 +204,7 @@ RARE: dict[str, Happening] = {
     "no commands": partial(edit, {"killIfCommands": None}),
     "Nodes outlive Machines": partial(setting, "node_stays", True),
     "GitOps enables": partial(enabled_by, "argocd-controller"),
-    "somebody takes the label off": partial(node, {"labels": {}}),
+    "a user removes the label": partial(node, {"labels": {}}),
     "clearing fails": partial(setting, "fails", actions.ClearReclaimRequest),
     "disabling fails": partial(setting, "fails", actions.DisableSchedule),
     "recording a reclaim fails": partial(setting, "fails", actions.RecordReclaim),
@@ -216,4 +216,4 @@ RARE: dict[str, Happening] = {
     "taints fail": partial(setting, "fails", actions.ApplyTaints),
     "nothing fails": partial(setting, "fails", None),
 }
-HAPPENINGS = {**COMMON, **RARE}
+CHANGES = {**COMMON, **RARE}
