@@ -21,14 +21,20 @@ from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.http import health
 from service.http.admission import Admission
+from service.http.authorization import Authorizer
 from service.http.health import Check, Health
 from service.http.servers import BoundServer, bound
+from service.http.tenancy import class_lookups
 from service.kube.client import Client
 from service.kube.transport import Limits
+from service.observe.classes import ClassStore
 from service.settings import Settings
 from service.sharding.fence import Fence
 from service.sharding.watchdog import Watchdog
 from webhooks.calendars import CalendarLookup, CalendarUsers, existence_unknown, users_unknown
+from webhooks.classes import ClassLookups
+from webhooks.overrides import MachineLookup, OverrideGate
+from webhooks.overrides import existence_unknown as machine_existence_unknown
 from webhooks.verdict import ClusterLookup, Gate, unknown_cluster
 
 RELEASE_SECONDS: Final = 5.0
@@ -61,14 +67,17 @@ class Component:
     """Answers the webhooks' question whether a Cluster exists."""
     calendar_exists: CalendarLookup = existence_unknown
     calendar_users: CalendarUsers = users_unknown
+    machine_exists: MachineLookup = machine_existence_unknown
+    classes: ClassLookups | None = None
+    """What the webhooks may know of classes and namespaces."""
 
 
 async def run(settings: Settings) -> None:
     """Runs the service until a signal stops it; raises the error that ended one of its parts."""
     async with await connect(settings) as client:
         shared = Shared(settings=settings, client=client, clock=settings.clock())
-        components = [controller(shared)] if settings.controller else []
-        with Signals(shared), Service(shared, components) as service:
+        components = [controller(shared)] if settings.controller else [classes(shared)]
+        with Signals(shared), Supervisor(shared, components) as service:
             await service.run()
     log.info("stopped")
 
@@ -76,11 +85,36 @@ async def run(settings: Settings) -> None:
 def controller(shared: Shared) -> Component:
     """The controller as a part of the service."""
     settings = shared.settings
-    fence = Fence(settings.instance_count, alarm=Watchdog()) if settings.leases else None
+    fence = Fence(settings.instance_count, watchdog=Watchdog()) if settings.leases else None
     made = Controller(shared, fence)
     return Component(
-        "controller", made.run, made.unready, made.cluster_exists, made.calendars.exists, made.calendar_users
+        "controller",
+        made.run,
+        made.unready,
+        made.cluster_exists,
+        made.calendars.exists,
+        made.calendar_users,
+        made.machine_exists,
+        class_lookups(shared.client, made.classes.store, made.class_users),
     )
+
+
+def classes(shared: Shared) -> Component:
+    """The watch of classes and namespaces alone, for webhooks without a controller.
+
+    Readiness does not wait for it: a class that is not known yet warns, as a missing one does, and the labels of a
+    namespace that is not known yet are asked of the API server.
+    """
+    store = ClassStore(shared.client, shared.settings.policy)
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(store.run(), name="classes and namespaces")
+            await shared.stopping.wait()
+            watching.cancel()
+
+    lookups = class_lookups(shared.client, store, lambda _name: None)
+    return Component("classes", run, classes=lookups)
 
 
 async def connect(settings: Settings) -> Client:
@@ -103,7 +137,7 @@ class Parts(NamedTuple):
     workers: Tasks
 
 
-class Service:
+class Supervisor:
     """All parts of one process; their ports are bound, but nothing runs yet."""
 
     def __init__(self, shared: Shared, components: Sequence[Component] = ()) -> None:
@@ -191,7 +225,14 @@ class Service:
     def _admission(self) -> Admission:
         shared = self._shared
         policy = replace(shared.settings.policy, cluster_scoped=shared.cluster_scoped)
-        gate = Gate(policy, self._cluster_exists, self._calendar_exists, self._calendar_users)
+        overrides = OverrideGate(
+            denied=Authorizer(shared.client).denied,
+            machine_exists=self._machine_exists,
+            now=shared.clock.now,
+            longest=shared.settings.max_override,
+        )
+        known = next((each.classes for each in self._components if each.classes is not None), ClassLookups())
+        gate = Gate(policy, self._cluster_exists, self._calendar_exists, self._calendar_users, overrides, known)
         return Admission(shared.settings, shared.client, self._listener(shared.settings.webhook_port), gate)
 
     def _cluster_exists(self, namespace: str, name: str) -> bool | None:
@@ -205,6 +246,10 @@ class Service:
 
     def _calendar_users(self, namespace: str, calendar: CalendarReference) -> Sequence[str] | None:
         answers = (each.calendar_users(namespace, calendar) for each in self._components)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _machine_exists(self, namespace: str, name: str) -> bool | None:
+        answers = (each.machine_exists(namespace, name) for each in self._components)
         return next((answer for answer in answers if answer is not None), None)
 
     def _endpoint(self, name: str, app: FastAPI, port: int) -> BoundServer:

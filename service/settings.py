@@ -4,9 +4,10 @@ import argparse
 import re
 import socket
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -31,6 +32,7 @@ from crds.providers import (
 )
 from service.clock import Clock, SimulatedClock, SystemClock
 from service.decide.hosts import DEFAULT_HOST_IDENTITY, HostIdentities
+from service.notify.sink import SinkOptions
 from service.sharding.leases import LeaseTimes
 from webhooks.configuration import MUTATING_NAME, VALIDATING_NAME
 
@@ -56,6 +58,13 @@ Kinds = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValid
 
 def _identity(text: str) -> str:
     HostIdentities.parse(text)
+    return text
+
+
+def _https(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme != "https" or not parts.hostname or parts.username:
+        raise ValueError("must begin with https:// and name a host and no user")
     return text
 
 
@@ -124,6 +133,11 @@ class Settings(BaseSettings):
     )
     certificate_file: Path | None = Field(None, description="With certificates=files: the certificate chain (PEM).")
     key_file: Path | None = Field(None, description="With certificates=files: its private key (PEM).")
+    authority_file: Path | None = Field(
+        None,
+        description="With certificates=files: the CA (PEM) that the operator writes into the webhook configurations; "
+        "without it, it leaves their caBundle alone.",
+    )
     certificate_secret: str = Field(
         "5spot-webhook-certificates", description="Secret in which the self-managed CA and certificate are stored."
     )
@@ -156,6 +170,60 @@ class Settings(BaseSettings):
     calendar_config_maps: bool = Field(
         default=False,
         description="Whether calendars may take their ICS from ConfigMaps; the operator needs to read these.",
+    )
+    max_override_days: float = Field(
+        31.0,
+        gt=0,
+        le=366,
+        description="How many days after its acceptance an override may end; a longer one does not count.",
+    )
+    reclaim_reenable: Literal["Anyone", "Acknowledged"] = Field(
+        "Anyone",
+        description="What returns a machine to service after an emergency reclaim: Anyone who enables its schedule, or "
+        "besides, a user who acknowledges the reclaim, as `5spot resume` does.",
+    )
+    machine_metrics: bool = Field(
+        default=False,
+        description="Whether metrics name the ScheduledMachines that are in trouble, with their messages. Everyone "
+        "who can read the metrics then sees both.",
+    )
+    max_provisioning: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="How many machines of one Cluster are provisioned at a time, from their creation until their Nodes "
+        "are Ready; 0 means no limit. An annotation of the Cluster outranks it.",
+    )
+    max_draining: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="How many machines of one Cluster are shut down at a time, from the start of the drain until the "
+        "Machine is gone; 0 means no limit. An annotation of the Cluster outranks it.",
+    )
+    dry_run: bool = Field(
+        default=False,
+        description="Whether only to report what schedules would have created and removed. The kill switch, "
+        "reclaims and deletions act all the same; an annotation of a ScheduledMachine outranks it.",
+    )
+    notify_url: Annotated[str, AfterValidator(_https)] | None = Field(
+        None,
+        description="Address, https://, to which notifications are sent as CloudEvents; without it and without "
+        "notify_secret_folder none are.",
+    )
+    notify_secret_folder: Path | None = Field(
+        None,
+        description="Folder with the files of a Secret: `url` (instead of notify_url), `authorization` (the value of "
+        "that header) and `ca.crt` (the CA of the receiver); each is optional.",
+    )
+    notify_closing_minutes: float = Field(
+        15.0, ge=0, le=1440, description="How many minutes before a shutdown a notification announces it; 0: none does."
+    )
+    notify_source: str = Field(
+        "/5spot",
+        min_length=1,
+        max_length=256,
+        description="The `source` of the CloudEvents: a URI that tells this operator from others.",
     )
     workers: int = Field(16, ge=1, le=256, description="How many ScheduledMachines are reconciled at the same time.")
     instance_count: int = Field(
@@ -239,6 +307,16 @@ class Settings(BaseSettings):
             infrastructure_kinds=self.infrastructure_kinds,
             refused_kinds=self.refused_kinds,
         )
+
+    @property
+    def notification_sink(self) -> SinkOptions:
+        """Where notifications go."""
+        return SinkOptions(self.notify_url, self.notify_secret_folder)
+
+    @property
+    def max_override(self) -> timedelta:
+        """How long after its acceptance an override may end."""
+        return timedelta(days=self.max_override_days)
 
     @property
     def host_identities(self) -> HostIdentities:

@@ -11,7 +11,7 @@ from service.act.interruption import ChangedMeanwhile
 from service.act.writer import Writer
 from service.decide import taints
 from service.decide.outcome import Blocker
-from service.decide.plan import ApplyTaints, Cordon, Evict, Uncordon
+from service.decide.plan import AnnotateClose, ApplyTaints, Cordon, Evict, Uncordon
 from service.decide.world import Pod
 from service.kube.client import Client, PatchKind
 from service.kube.errors import Conflict, KubeError, NotFound
@@ -21,7 +21,7 @@ from service.runtime.tasks import all_of
 
 EVICTIONS_AT_ONCE: Final = 8
 
-OnNode = Cordon | Uncordon | ApplyTaints | Evict
+OnNode = Cordon | Uncordon | ApplyTaints | AnnotateClose | Evict
 
 
 async def perform(writer: Writer, subject: Subject, action: OnNode, cancelled: Callable[[], bool]) -> list[Blocker]:
@@ -31,10 +31,13 @@ async def perform(writer: Writer, subject: Subject, action: OnNode, cancelled: C
     """
     client = writer.workload_client(subject)
     match action:
-        case Cordon(node=node, uid=uid, resource_version=version):
-            await _write(writer, client, subject, node, _cordon(subject.me.uid, uid, version))
+        case Cordon():
+            await _write(writer, client, subject, action.node, _cordon(subject.me.uid, action))
         case Uncordon(node=node, uid=uid):
             await _write(writer, client, subject, node, _uncordon(uid))
+        case AnnotateClose(node=node, uid=uid, closes_at=closes_at):
+            annotations = {names.ANNOTATION_CLOSES_AT: closes_at}
+            await _write(writer, client, subject, node, {"metadata": {"uid": uid, "annotations": annotations}})
         case ApplyTaints():
             await _apply_taints(writer, client, subject, action)
         case Evict():
@@ -71,6 +74,7 @@ async def _refresh(writer: Writer, client: Client, subject: Subject, node: str) 
 
 async def _apply_taints(writer: Writer, client: Client, subject: Subject, action: ApplyTaints) -> None:
     """Applies the whole list, which is atomic, on condition that the Node has not changed since it was read."""
+    closing = {names.ANNOTATION_CLOSES_AT: action.closes_at} if action.closes_at else {}
     body = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -78,7 +82,7 @@ async def _apply_taints(writer: Writer, client: Client, subject: Subject, action
             "name": action.node,
             "uid": action.uid,  # without it, apply would create the Node again if it is gone
             "resourceVersion": action.resource_version,
-            "annotations": {names.ANNOTATION_APPLIED_TAINTS: action.note},
+            "annotations": {names.ANNOTATION_APPLIED_TAINTS: action.note, **closing},
         },
         "spec": {"taints": [taints.to_json(taint) for taint in action.taints]},
     }
@@ -86,9 +90,11 @@ async def _apply_taints(writer: Writer, client: Client, subject: Subject, action
     await _write(writer, client, subject, action.node, body, **how)
 
 
-def _cordon(by: str, uid: str, version: str) -> dict[str, Any]:
-    annotations = {names.ANNOTATION_CORDONED: by}
-    metadata = {"uid": uid, "resourceVersion": version, "annotations": annotations}
+def _cordon(by: str, action: Cordon) -> dict[str, Any]:
+    annotations: dict[str, str | None] = {names.ANNOTATION_CORDONED: by}
+    if action.closed:
+        annotations[names.ANNOTATION_CLOSES_AT] = None
+    metadata = {"uid": action.uid, "resourceVersion": action.resource_version, "annotations": annotations}
     return {"metadata": metadata, "spec": {"unschedulable": True}}
 
 

@@ -22,6 +22,7 @@ from service.decide.outcome import Blocker, Failure, Outcome, Throttled
 from service.decide.plan import (
     Action,
     AddFinalizer,
+    AnnotateClose,
     ApplyTaints,
     BestEffort,
     ClearReclaimRequest,
@@ -147,7 +148,7 @@ class Performer:
                 execution.world = await self._children.patch(action, subject, execution.world)
             case Delete():
                 execution.world = await self._children.delete(action, subject, execution.world)
-            case Cordon() | Uncordon() | ApplyTaints() | Evict():
+            case Cordon() | Uncordon() | ApplyTaints() | AnnotateClose() | Evict():
                 cancelled = partial(self._cancelled, subject, execution)
                 execution.blockers += await nodes.perform(self._writer, subject, action, cancelled)
             case _:

@@ -1,6 +1,6 @@
 """Writes to the ScheduledMachine itself: finalizer, durable facts in the status, and the schedule's switch."""
 
-from typing import assert_never
+from typing import Any, assert_never
 
 from crds import names
 from crds.base import rfc3339
@@ -34,11 +34,18 @@ async def perform(writer: Writer, subject: Subject, action: OnItself) -> None:
         case RecordReclaim(reclaim=reclaim):
             await writer.write_status(subject, {"reclaim": reclaim.to_json()})
         case DisableSchedule():
-            # Without resourceVersion: an edit by the user meanwhile must not prevent this.
-            body = {"metadata": {"uid": subject.me.uid}, "spec": {"schedule": {"enabled": False}}}
-            await writer.patch_scheduled_machine(subject, body)
+            await writer.patch_scheduled_machine(subject, _disabling(subject, action))
         case _:
             assert_never(action)
+
+
+def _disabling(subject: Subject, action: DisableSchedule) -> dict[str, Any]:
+    # Without resourceVersion: an edit by the user meanwhile must not prevent this.
+    metadata: dict[str, Any] = {"uid": subject.me.uid}
+    if action.unacknowledged_since is not None:
+        since = rfc3339(action.unacknowledged_since)
+        metadata["annotations"] = {names.ANNOTATION_RECLAIM_UNACKNOWLEDGED: since}
+    return {"metadata": metadata, "spec": {"schedule": {"enabled": False}}}
 
 
 async def _finalizers(writer: Writer, subject: Subject, wanted: list[str]) -> None:

@@ -9,7 +9,9 @@ import signal
 import sys
 from collections import OrderedDict
 from datetime import date
+from hashlib import sha256
 from typing import Final
+from weakref import WeakValueDictionary
 
 from crds.calendars import CalendarDates, CalendarProblem, UnreadableCalendar
 from crds.expansion import Computed, ExpansionRequest, Horizon, expanded, request_for
@@ -19,10 +21,14 @@ from service.calendars.worker import CPU_SECONDS
 WORKER: Final = ("-I", "-m", "service.calendars.worker")
 WALL_SECONDS: Final = 60.0
 """Far more than a worker may compute; on a machine that is busy it has to wait."""
-REMEMBERED: Final = 256
+BROKEN_REMEMBERED: Final = 1000
 NO_CONFIG_MAP: Final = "the ConfigMap or key that spec.ics.configMapKeyRef names does not exist or cannot be read"
 
 _TOO_SLOW: Final = f"takes more than {CPU_SECONDS} s of processor time to read; make it smaller"
+
+
+class _NoTurnError(Exception):
+    """The worker got too little of a busy machine's processor time; its calendar may be as good as any."""
 
 
 class Expander:
@@ -32,7 +38,9 @@ class Expander:
         self._python = python
         self._wall_seconds = wall_seconds
         self._turn = asyncio.Lock()
-        self._known: OrderedDict[ExpansionRequest, Computed | str] = OrderedDict()
+        self._read: WeakValueDictionary[bytes, CalendarDates] = WeakValueDictionary()
+        """By content, as long as the caller keeps the dates: what no calendar holds any more takes no memory."""
+        self._broken: OrderedDict[bytes, str] = OrderedDict()
 
     async def dates(
         self, who: str, spec: CalendarSpec, today: date, config_map: str | None = None
@@ -48,17 +56,26 @@ class Expander:
         request = request_for(spec, config_map, horizon)
         if request is None:
             return expanded(spec)
-        computed = await self._computed(request)
-        return _broken(who, f"spec.ics {computed}") if isinstance(computed, str) else expanded(spec, computed, horizon)
+        try:
+            async with self._turn:
+                found = await self._worked_out(spec, request)
+        except _NoTurnError:
+            return _broken(who, f"could not be read within {self._wall_seconds:g} s on a busy machine", passing=True)
+        return _broken(who, f"spec.ics {found}") if isinstance(found, str) else found
 
-    async def _computed(self, request: ExpansionRequest) -> Computed | str:
-        async with self._turn:
-            if request not in self._known:
-                self._known[request] = await self._ask(request)
-            self._known.move_to_end(request)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-            return self._known[request]
+    async def _worked_out(self, spec: CalendarSpec, request: ExpansionRequest) -> CalendarDates | str:
+        content = _digest(spec, request)
+        known = self._read.get(content) or self._broken.get(content)
+        if known is not None:
+            return known
+        computed = await self._ask(request)
+        if isinstance(computed, Computed):
+            found = self._read[content] = expanded(spec, computed, request.horizon)
+            return found
+        self._broken[content] = computed
+        while len(self._broken) > BROKEN_REMEMBERED:
+            self._broken.popitem(last=False)
+        return computed
 
     async def _ask(self, request: ExpansionRequest) -> Computed | str:
         worker = await asyncio.create_subprocess_exec(
@@ -73,12 +90,18 @@ class Expander:
             async with asyncio.timeout(self._wall_seconds):
                 output, _ = await worker.communicate(json.dumps(request.to_json()).encode())
         except TimeoutError:
-            return _TOO_SLOW
+            raise _NoTurnError from None
         finally:
             if worker.returncode is None:
                 worker.kill()
                 await worker.wait()
         return _understood(worker.returncode, output)
+
+
+def _digest(spec: CalendarSpec, request: ExpansionRequest) -> bytes:
+    """Says what a calendar holds; the text itself may be a mebibyte, and is not kept."""
+    plain = spec.model_copy(update={"ics": None, "holidays": None})
+    return sha256(json.dumps([plain.to_json(), request.to_json()]).encode()).digest()
 
 
 def _understood(code: int | None, output: bytes) -> Computed | str:
@@ -91,5 +114,5 @@ def _understood(code: int | None, output: bytes) -> Computed | str:
     return str(answer["error"]) if "error" in answer else Computed.of(answer)
 
 
-def _broken(who: str, message: str) -> UnreadableCalendar:
-    return UnreadableCalendar(CalendarProblem.INVALID, f"{who}: {message}")
+def _broken(who: str, message: str, *, passing: bool = False) -> UnreadableCalendar:
+    return UnreadableCalendar(CalendarProblem.INVALID, f"{who}: {message}", passing=passing)

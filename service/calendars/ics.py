@@ -16,7 +16,10 @@ TELLING: Final = frozenset(
     {"DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID", "STATUS", "UID"}
 )
 """What says when an event is. The library passes over what it cannot read, we may not."""
+IN_A_ZONE: Final = ("DTSTART", "DTEND", "RECURRENCE-ID", "RDATE", "EXDATE")
 DEPTH_MAX: Final = 10
+BYTE_ORDER_MARK: Final = "\ufeff"
+"""Some programs begin their exports with it."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -43,6 +46,7 @@ def dates_of(text: str, first: date, last: date) -> tuple[list[list[Any]], list[
 
 
 def _calendars(text: str) -> list[Any]:
+    text = text.removeprefix(BYTE_ORDER_MARK)
     _not_too_deep(text)
     try:
         found = icalendar.Calendar.from_ical(text, multiple=True)
@@ -72,15 +76,34 @@ def _check(calendar: Any) -> None:
     for event in calendar.walk("VEVENT"):
         if any(str(name).upper() in TELLING for name, _ in event.errors):
             raise BrokenCalendar("has an event whose times or rules cannot be read")
-        rules = event.get("RRULE", [])
-        for rule in rules if isinstance(rules, list) else [rules]:
+        if "EXRULE" in event:
+            raise BrokenCalendar("has an event with an EXRULE, which is not understood; use EXDATE")
+        for name in IN_A_ZONE:
+            if any(_is_in_no_zone(each) for each in _listed(event, name)):
+                raise BrokenCalendar("has an event in a time zone that is neither known nor defined in the calendar")
+        for rule in _listed(event, "RRULE"):
             _check_rule(rule)
+
+
+def _listed(event: Any, name: str) -> list[Any]:
+    found = event.get(name, [])
+    return found if isinstance(found, list) else [found]
+
+
+def _is_in_no_zone(given: Any) -> bool:
+    """Whether a time names a zone that the library passed over: it would count as floating."""
+    if given.params.get("TZID") is None:
+        return False
+    moments = (getattr(each, "dt", None) for each in getattr(given, "dts", [given]))
+    return any(isinstance(moment, datetime) and moment.tzinfo is None for moment in moments)
 
 
 def _check_rule(rule: Any) -> None:
     frequencies = {str(each).upper() for each in rule.get("FREQ", [])}
     if not frequencies:
         raise BrokenCalendar("has an event whose RRULE has no FREQ")
+    if any(int(each) < 1 for each in rule.get("INTERVAL", [])):
+        raise BrokenCalendar("has an event whose RRULE has an INTERVAL below 1")
     if frequencies & FINER or any(len(rule.get(part, [])) > 1 for part in FINER_PARTS):
         raise BrokenCalendar("has an event that recurs more often than daily; only DAILY and coarser are allowed")
 

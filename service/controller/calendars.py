@@ -6,12 +6,9 @@ calendar's own key writes its status. A calendar that changed wakes the Schedule
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Any, Final
-
-import structlog
 
 from crds.calendarrules import check_calendar
 from crds.calendars import (
@@ -25,15 +22,16 @@ from crds.calendars import (
 )
 from crds.expansion import outlook
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
-from service.act.events import EventRecorder
 from service.calendars.expander import Expander
 from service.calendars.manifests import text_in
 from service.clock import Clock
+from service.controller.statuses import retry_later, store_status
+from service.controller.surroundings import Surroundings
 from service.decide.plan import Event
 from service.decide.reasons import Reason
 from service.kube.client import Client
-from service.kube.errors import Conflict, KubeError, NotFound, Rejected
-from service.kube.resource import CLUSTER_SCHEDULE_CALENDARS, CONFIG_MAPS, SCHEDULE_CALENDARS, Resource
+from service.kube.errors import NotFound, Rejected
+from service.kube.resource import CLUSTER_SCHEDULE_CALENDARS, CONFIG_MAPS, SCHEDULE_CALENDARS
 from service.runtime.cache import Change
 from service.runtime.informer import Informer
 from service.runtime.key import Key
@@ -53,19 +51,6 @@ RESOURCES: Final = {
 CONFIG_MAPS_OFF: Final = (
     "the operator may not read ConfigMaps; set calendars.configMaps in the chart, or use spec.ics.inline"
 )
-
-log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the calendars need of the controller."""
-
-    defined: Callable[[Resource], bool]
-    """Whether the CustomResourceDefinition of a kind exists."""
-    owns: Callable[[Key], bool]
-    acting_for: Callable[[Key], AbstractContextManager[None]]
-    events: EventRecorder
 
 
 @dataclass(slots=True)
@@ -178,6 +163,10 @@ class CalendarController:
             self.shelf.put(namespace, reference, dates)
             self._dates_changed(namespace, reference)
         await self._report(key, raw, dates)
+        if isinstance(dates, UnreadableCalendar) and dates.passing:
+            self._queue.retry(key)
+        else:
+            self._queue.succeeded(key)
 
     async def _dates(
         self, namespace: str, reference: CalendarReference, raw: Raw
@@ -205,33 +194,18 @@ class CalendarController:
         if after == before or not self._around.owns(own) or self._belongs_to_others(reference):
             return
         with self._around.acting_for(own):
-            await self._store(reference, raw, after)
+            resource = RESOURCES[reference.kind]
+            await store_status(self._client, self._informers[reference.kind], resource, raw, after)
         if isinstance(dates, UnreadableCalendar) and _was_ready(before):
             event = Event(Reason.CALENDAR_INVALID, dates.message)
-            self._around.events.record_about(
-                RESOURCES[reference.kind].envelope() | {"metadata": raw["metadata"]}, event
-            )
+            self._around.events.record_about(resource.envelope() | {"metadata": raw["metadata"]}, event)
 
     def _belongs_to_others(self, reference: CalendarReference) -> bool:
         """Whether a release that watches some namespaces only may read a calendar, but not write its status."""
         return reference.kind is CalendarKind.CLUSTER and bool(self._settings.namespaces)
 
-    async def _store(self, reference: CalendarReference, raw: Raw, status: CalendarStatus) -> None:
-        resource = RESOURCES[reference.kind]
-        body = {**resource.envelope(), **raw, "status": status.to_json()}
-        metadata = raw["metadata"]
-        try:
-            stored = await self._client.replace(
-                resource, metadata["name"], body, namespace=metadata.get("namespace"), subresource="status"
-            )
-        except (Conflict, NotFound):
-            return  # edited or deleted meanwhile: its watch brings it back into the queue
-        self._informers[reference.kind].absorb(stored)
-
     def _failed(self, key: Key, error: Exception) -> None:
-        pause = self._queue.retry(key, after=error.retry_after if isinstance(error, KubeError) else None)
-        told = error.message if isinstance(error, KubeError) else repr(error)
-        log.warning("will try again", calendar=str(key), error=told, seconds=round(pause, 1))
+        retry_later(self._queue, key, error)
 
     # ConfigMaps
 
@@ -242,8 +216,8 @@ class CalendarController:
             self._forget_text(place)
             return None
         home = Key(place[0] or self._settings.namespace, named.name)
+        self._forget_text(place, keep=home)
         if home not in self._texts:
-            self._forget_text(place)
             self._texts[home] = self._watch_text(home)
         self._texts[home].users.add(place)
         informer = self._texts[home].informer
@@ -264,8 +238,9 @@ class CalendarController:
         for namespace, reference in watched.users if watched else ():
             self._queue.add(_key(namespace, reference))
 
-    def _forget_text(self, place: Place) -> None:
-        for home in list(self._homes_of(place)):
+    def _forget_text(self, place: Place, keep: Key | None = None) -> None:
+        """Watches the ConfigMaps of a calendar no longer, unless another calendar uses them; `keep` stays."""
+        for home in [each for each in self._homes_of(place) if each != keep]:
             watched = self._texts[home]
             watched.users.discard(place)
             if not watched.users:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import structlog
@@ -16,6 +16,7 @@ from service.act.perform import Performer
 from service.act.report import status_changes
 from service.act.writer import Writer
 from service.clock import Clock
+from service.decide.closing import with_closes_at
 from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.outcome import Outcome
@@ -27,12 +28,14 @@ from service.decide.requeue import Requeue, failed, report_failed, requeue
 from service.decide.situation import Situation
 from service.decide.world import Problem, World
 from service.kube.errors import Conflict, KubeError, NotFound, Rejected, Unavailable
+from service.notify.notifier import Notifier
 from service.objects.subject import Subject
+from service.observe.crowds import Crowds
 from service.observe.observer import Observer
 from service.runtime.key import Key
 from service.runtime.own_writes import OwnWrites
 from service.runtime.slots import Slots
-from service.sharding.fence import NotOursError
+from service.sharding.fence import ShardNotHeldError
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +47,13 @@ class Pass(NamedTuple):
     requeue: Requeue | None
 
 
+class Reported(NamedTuple):
+    """Whether the status is stored, else the object was edited meanwhile; and when a notice about it is due."""
+
+    stored: bool
+    look_again: datetime | None
+
+
 class Actors(NamedTuple):
     """The parts that carry out the plan of a pass."""
 
@@ -52,6 +62,8 @@ class Actors(NamedTuple):
     events: EventRecorder
     own_writes: OwnWrites
     slots: Slots
+    crowds: Crowds
+    notifier: Notifier
 
 
 class Reconciler:
@@ -66,6 +78,8 @@ class Reconciler:
         self._events = actors.events
         self._own_writes = actors.own_writes
         self._slots = actors.slots
+        self._crowds = actors.crowds
+        self._notifier = actors.notifier
         self._clock = clock
         self._shown_shard = shown_shard
 
@@ -80,6 +94,7 @@ class Reconciler:
             finally:
                 self._own_writes.end(key)
                 self._slots.finished(key, waits=result == "waiting")
+                self._crowds.finished(key)
                 metrics.RECONCILE_DURATION.observe(time.perf_counter() - started)
                 metrics.RECONCILES.labels(result).inc()
         return found
@@ -88,12 +103,12 @@ class Reconciler:
         subject = self._observer.subject(key)
         if subject is None:
             return Pass("gone", None)
-        boundary = subject.intent.next_boundary(self._clock.now())
+        boundary = subject.intent.effective.look_again(self._clock.now())
         try:
             done = await self._reconcile(subject)
         except KubeError as error:
             done = Pass("error", failed(error.message, _pause(error)))
-        except NotOursError:
+        except ShardNotHeldError:
             raise
         except Exception as error:
             log.exception("a bug in handling this object")
@@ -107,16 +122,23 @@ class Reconciler:
         if self._writer.is_superseded(subject):
             # Observing takes long if a workload cluster is slow: the user may have edited the object meanwhile.
             return Pass("unchanged", Requeue(at=now))
-        plan = decide(subject.intent, world, now)
+        world = self._crowds.offer(subject, world)
+        situation = Situation.at(subject.intent, world, now)
+        plan = with_closes_at(decide(subject.intent, world, now), situation)
+        self._crowds.settle(subject, world, plan)  # without an await since the offer: another pass may want the turn
         metrics.SCHEDULE_EVALUATIONS.labels(str(subject.intent.covers(now)).lower()).inc()
         try:
+            before = world
             world, outcome = await self._performer.perform(subject, world, plan)
-            stored = await self._report(subject, Situation.at(subject.intent, world, now), plan, outcome)
+            if world is not before:
+                situation = Situation.at(subject.intent, world, now)
+            counts_until = self._crowds.observed(subject, situation, plan, outcome)
+            stored, look_again = await self._report(subject, situation, plan, outcome)
         except Unavailable as error:
             return Pass("error", report_failed(plan, error.message, _pause(error)))
         except KubeError as error:
             return Pass("error", failed(error.message, _pause(error), plan.requeue_at))
-        found = requeue(world, plan, outcome, now)
+        found = requeue(world, plan, outcome, now).no_later_than(look_again).no_later_than(counts_until)
         if not stored:
             found = found.no_later_than(now)
         priority = precedence(subject.intent.priority, has_machine=bool(world.children))
@@ -126,33 +148,38 @@ class Reconciler:
         """Observes; an error that a person must correct, such as a missing permission, goes into the status."""
         try:
             return await self._observer.observe(subject)
-        except Rejected as error:
-            problem = Problem(reason=Reason.for_error(type(error)), message=error.message)
-            after = report_failed_read(subject.status, problem, subject.me.generation, self._clock.now())
-            changes = status_changes(subject.status, after)
-            if changes:
-                await self._writer.write_status(subject, changes)
-                self._events.record(subject.me, Event(problem.reason, problem.message))
+        except Exception as error:
+            self._crowds.failed(subject.key)
+            if isinstance(error, Rejected):
+                await self._report_rejected(subject, error)
             raise
 
-    async def _report(self, subject: Subject, situation: Situation, plan: Plan, outcome: Outcome) -> bool:
-        """Stores the status and records Events; False if the object was edited meanwhile and is due again at once."""
+    async def _report_rejected(self, subject: Subject, error: Rejected) -> None:
+        problem = Problem(reason=Reason.for_error(type(error)), message=error.message)
+        after = report_failed_read(subject.status, problem, subject.me.generation, self._clock.now())
+        changes = status_changes(subject.status, after)
+        if changes:
+            await self._writer.write_status(subject, changes)
+            self._events.record(subject.me, Event(problem.reason, problem.message))
+
+    async def _report(self, subject: Subject, situation: Situation, plan: Plan, outcome: Outcome) -> Reported:
+        """Stores the status and records Events and notices."""
         before = subject.status
         if should_defer(situation, plan, outcome) or _is_not_worth_a_write(before, outcome):
-            return True
+            return Reported(stored=True, look_again=self._notifier.announce(situation, before))
         after = report(situation, plan, outcome).model_copy(update={"shard": self._shown_shard(subject.key)})
         try:
             stored = await self._store(subject, after, outcome)
         except KubeError as error:
-            self._record(subject, before, before, plan, outcome)
+            self._record(situation, before, before, plan, outcome)
             if not isinstance(error, Conflict):
                 raise
             # The user edited it meanwhile: the actions are recorded now, the next pass writes the status.
             await self._writer.refresh(subject)
-            return False
+            return Reported(stored=False, look_again=None)
         if stored:
-            self._record(subject, before, after, plan, outcome)
-        return True
+            self._record(situation, before, after, plan, outcome)
+        return Reported(stored=True, look_again=self._notifier.announce(situation, after))
 
     async def _store(self, subject: Subject, after: ScheduledMachineStatus, outcome: Outcome) -> bool:
         """Writes the status if it changed; False if the object is gone, so that no Events are recorded."""
@@ -169,16 +196,18 @@ class Reconciler:
 
     def _record(
         self,
-        subject: Subject,
+        situation: Situation,
         before: ScheduledMachineStatus,
         after: ScheduledMachineStatus,
         plan: Plan,
         outcome: Outcome,
     ) -> None:
-        """Records Events, log lines and metrics of one pass."""
-        for event in new_events(before, after, plan, outcome):
-            self._events.record(subject.me, event)
+        """Records Events, notices, log lines and metrics of one pass."""
+        events = new_events(before, after, plan, outcome)
+        for event in events:
+            self._events.record(situation.world.me, event)
             log.info(event.message, reason=event.reason, warning=event.warning)
+        self._notifier.record(situation, after, events)
         if before.phase != after.phase:
             log.info("phase changed", before=before.phase, after=after.phase, reason=plan.reason)
         measure(before, after, plan, outcome, self._clock)

@@ -11,6 +11,7 @@ from typing import Final
 
 from crds import names
 from crds.calendars import CalendarKind, CalendarReference
+from crds.classes import class_of
 from crds.status import Phase
 from service.clock import Clock
 from service.decide.precedence import precedence_of
@@ -48,6 +49,8 @@ class Triggers:
     owns: Callable[[Key], bool]
     forget: Callable[[Key], None]
     """Called with an object that is gone."""
+    class_outline: Callable[[str], Object | None] = lambda _name: None
+    """The priority and the kinds of a class."""
     unowned_nodes: UnownedNodes = field(default_factory=UnownedNodes)
 
     # Changes in the management cluster
@@ -61,12 +64,22 @@ class Triggers:
             self.forget(change.key)
             return
         if change.type is EventType.ADDED:
-            self.queue.add(change.key, priority=precedence_of(change.object))
+            self.queue.add(change.key, priority=precedence_of(change.object, self._class_of(change.object)))
         self.own_writes.observed(change.key, str(change.version))
         if _kill_switch_set(change.object):
             self.queue.add(change.key, due=URGENT)
         if not self.owns(change.key):
             self.prewarmer.add_kinds(change.object)
+            self._prewarm_class(change.object)
+
+    def _prewarm_class(self, raw: Object) -> None:
+        found = self._class_of(raw)
+        if found is not None:
+            self.prewarmer.add_kinds(found)
+
+    def _class_of(self, raw: Object) -> Object | None:
+        name = class_of(raw)
+        return self.class_outline(name) if name is not None else None
 
     def child_changed(self, change: Change) -> None:
         """Wakes the ScheduledMachine that a bootstrap, infrastructure or Machine object is named after."""
@@ -88,6 +101,22 @@ class Triggers:
         keys = self.calendar_users(namespace, calendar)
         self._wake(keys)
         self._wake_candidates(self.observer.hosts.invalidate(keys))
+
+    def overrides_changed(self, keys: Iterable[Key]) -> None:
+        """Wakes the objects that an override concerns, or has concerned, and those that want the same hosts."""
+        concerned = list(keys)
+        self._wake(concerned)
+        self._wake_candidates(self.observer.hosts.invalidate(concerned))
+
+    def class_user_changed(self, key: Key) -> None:
+        """Wakes an object whose class changed, and those that want the same host as before or as now."""
+        self.class_user_read(key)
+        self.queue.add(key)
+
+    def class_user_read(self, key: Key) -> None:
+        """Takes in what the class of an object makes of its host."""
+        hosts = {*self.observer.hosts.update(key, self.watches.scheduled.get(key))}
+        self._wake_candidates(hosts | self.observer.hosts.invalidate([key]), exclude=key)
 
     def calendar_users(self, namespace: str, calendar: CalendarReference) -> list[Key]:
         """The objects whose schedules name a calendar."""

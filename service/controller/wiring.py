@@ -7,6 +7,7 @@ import asyncio
 import math
 import socket
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final, NoReturn
 
 import structlog
@@ -20,16 +21,24 @@ from service.act.perform import Performer
 from service.act.writer import WriteListener, Writer
 from service.controller import gauges
 from service.controller.availability import Availability
-from service.controller.calendars import CalendarController, Surroundings
+from service.controller.calendars import CalendarController
+from service.controller.classes import ClassController
 from service.controller.followers import CapiFollower, follow_clock
+from service.controller.overrides import OverrideController
 from service.controller.reconciler import Actors, Reconciler
 from service.controller.requeue import Requeuer
 from service.controller.shared import Shared
+from service.controller.surroundings import Surroundings
 from service.controller.triggers import Triggers
+from service.decide.intent import Sources
 from service.decide.requeue import failed
 from service.kube.discovery import Discovery
 from service.kube.resource import SCHEDULED_MACHINES
 from service.kube.transport import Call
+from service.notify.notifier import Notifier
+from service.notify.sink import Sink
+from service.observe.classes import ClassStore
+from service.observe.crowds import CrowdOptions, Crowds
 from service.observe.informers import WatchListener
 from service.observe.observer import Observer, ObserverOptions
 from service.observe.prewarm import Prewarmer
@@ -41,7 +50,7 @@ from service.runtime.slots import Slots
 from service.runtime.worker import WorkerPool
 from service.settings import Settings
 from service.sharding.assignment import ShardAssignment, ShardQueue
-from service.sharding.fence import Fence, NoFence, NotOursError
+from service.sharding.fence import Fence, NoFence, ShardNotHeldError
 from service.sharding.manager import ShardListener, ShardManager
 from service.sharding.shard import Shard
 from service.workload.clusters import WorkloadClusters
@@ -75,12 +84,17 @@ class Controller:
         self.watches = Watches(client, discovery, settings.namespaces, shards=self.fence.count)
         self.workloads = WorkloadClusters(client)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
-        self.calendars = self._make_calendars()
+        surroundings = self._surroundings()
+        self.calendars = CalendarController(client, settings, clock, surroundings)
+        self.overrides = OverrideController(client, settings, clock, surroundings, self.watches.scheduled)
+        self.classes = ClassController(ClassStore(client, settings.policy), self.watches.scheduled, self.fence.owns)
         options = ObserverOptions(
             identities=settings.host_identities,
-            calendars=self.calendars,
+            sources=Sources(self.calendars, self.overrides, self.classes.store),
+            acknowledged_reclaims=settings.reclaim_reenable == "Acknowledged",
             agent_changed=self.queue.add,
             drain_changed=self._drain_changed,
+            dry_run=settings.dry_run,
         )
         self.observer = Observer(client, self.watches, self.workloads, settings.policy, clock, options)
         self.own_writes = OwnWrites(self.queue.add)
@@ -95,10 +109,13 @@ class Controller:
             clock=clock,
             owns=self.fence.owns,
             forget=self.forget,
+            class_outline=self.classes.store.outline,
         )
         self._capi = CapiFollower(self.watches, self.triggers.capi_changed)
         self.availability = Availability(self._probe, lambda: self.queue.retry_failed(RETRY_WITHIN_SECONDS))
         self._slots = Slots(settings.workers, self.queue.add)
+        self.crowds = Crowds(self.watches, self.observer.subject, clock, self.queue.add, self._crowd_options())
+        self.notifier = self._make_notifier()
         self.reconciler = self._make_reconciler()
         self.requeue = Requeuer(self.queue)
         self._assignment = ShardAssignment(self.fence, self.queue, self.watches.scheduled, self.forget)
@@ -109,15 +126,33 @@ class Controller:
         """The resource version at which a shard became ours: its last holder wrote nothing after that."""
         self._subscribe()
         gauges.publish(self.queue, self.watches, client, clock)
+        gauges.publish_overrides(self.overrides.in_force)
+        if settings.machine_metrics:
+            gauges.publish_trouble(self.watches.scheduled)
+        gauges.publish_crowds(self.crowds)
 
-    def _make_calendars(self) -> CalendarController:
-        surroundings = Surroundings(
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(
             defined=self.watches.defines,
             owns=self.fence.owns,
             acting_for=self.fence.acting_for,
             events=self.events,
         )
-        return CalendarController(self._shared.client, self._shared.settings, self._shared.clock, surroundings)
+
+    def _crowd_options(self) -> CrowdOptions:
+        settings = self._shared.settings
+        return CrowdOptions(
+            max_provisioning=settings.max_provisioning,
+            max_draining=settings.max_draining,
+            shards=self.fence.count,
+            shard_number=lambda key: self.fence.shard(key).number,
+        )
+
+    def _make_notifier(self) -> Notifier:
+        settings = self._shared.settings
+        options = settings.notification_sink
+        lead = timedelta(minutes=settings.notify_closing_minutes)
+        return Notifier(Sink(options) if options.is_set else None, source=settings.notify_source, lead=lead)
 
     def _make_reconciler(self) -> Reconciler:
         client, clock = self._shared.client, self._shared.clock
@@ -129,7 +164,7 @@ class Controller:
         )
         writer = Writer(client, self.watches, self.workloads, self.own_writes, listener)
         performer = Performer(writer, Children(client, writer, self._slots), clock, self._may_be_stale)
-        actors = Actors(performer, writer, self.events, self.own_writes, self._slots)
+        actors = Actors(performer, writer, self.events, self.own_writes, self._slots, self.crowds, self.notifier)
         return Reconciler(self.observer, actors, clock, self.fence.shown)
 
     def _make_leases(self, fence: Fence) -> ShardManager:
@@ -168,6 +203,9 @@ class Controller:
             )
         )
         self.calendars.subscribe(self.triggers.calendar_changed)
+        self.overrides.subscribe(self.triggers.overrides_changed)
+        self.classes.subscribe(self.triggers.class_user_changed, self.triggers.class_user_read)
+        self.watches.providers.named_by_class = self.classes.store.uses_kind
         self._shared.client.guard_writes(self.fence.check)
         self._shared.client.observe_calls(self._called)
 
@@ -175,6 +213,10 @@ class Controller:
         """Why this replica is not ready: its caches are not complete, or too old; None if it is ready."""
         if not (self._started and self.watches.is_synced):
             return "the caches are not complete yet"
+        if self.overrides.pending:
+            return "the overrides are not listed yet"
+        if self.classes.store.pending:
+            return "classes and namespaces are not listed yet"
         return self.watches.not_live
 
     def cluster_exists(self, namespace: str, name: str) -> bool | None:
@@ -184,9 +226,18 @@ class Controller:
             return None
         return Key(namespace, name) in clusters
 
+    def machine_exists(self, namespace: str, name: str) -> bool | None:
+        """Whether there is such a ScheduledMachine; None while that is not known."""
+        scheduled = self.watches.scheduled
+        return Key(namespace, name) in scheduled if scheduled.is_synced else None
+
     def calendar_users(self, namespace: str, calendar: CalendarReference) -> Sequence[str] | None:
         """The ScheduledMachines that name a calendar, for a warning when it is deleted."""
         return [str(key) for key in self.triggers.calendar_users(namespace, calendar)]
+
+    def class_users(self, name: str) -> Sequence[str] | None:
+        """The ScheduledMachines that name a class, for a warning when it is deleted."""
+        return [str(key) for key in self.classes.users(name)] if self.watches.scheduled.is_synced else None
 
     async def run(self) -> None:
         """Runs until the service stops."""
@@ -196,13 +247,16 @@ class Controller:
                 self.watches.listen_to_definitions(self._definitions_changed)
                 group.create_task(self._capi.run(), name="find Cluster API")
                 group.create_task(self.calendars.run(), name="calendars")
+                group.create_task(self.overrides.run(), name="overrides")
+                group.create_task(self.classes.run(), name="classes")
                 group.create_task(self._scopes.run(), name="scopes of kinds")
                 group.create_task(self.watches.providers.run_sweeps(), name="unneeded watches")
                 group.create_task(self.workloads.run(), name="workload clusters")
                 group.create_task(self._prewarmer.run(), name="prewarm caches")
                 group.create_task(self.events.run(), name="events")
+                group.create_task(self.notifier.run(), name="notifications")
                 group.create_task(self.availability.run(), name="availability")
-                group.create_task(follow_clock(self._shared.clock, self.triggers.clock_set_back), name="clock")
+                group.create_task(follow_clock(self._shared.clock, self._clock_set_back), name="clock")
                 group.create_task(self._pool.run(), name="workers")
                 if self.leases is not None:
                     group.create_task(self.leases.run(), name="leases")
@@ -219,13 +273,15 @@ class Controller:
         await self._pool.stop(self._shared.settings.stop_seconds)
         if self.leases is not None:
             await self.leases.release()
-        await self.events.finish(LAST_EVENTS_SECONDS)
+        await asyncio.gather(self.events.finish(LAST_EVENTS_SECONDS), self.notifier.finish(LAST_EVENTS_SECONDS))
         raise StoppedError
 
     # One pass
 
     async def _handle(self, key: Key) -> None:
         await self.availability.wait()
+        await self.overrides.listed()  # without them, a machine that one keeps in service would be drained
+        await self.classes.listed()  # without them, hosts that parameters name would seem free
         await self._assignment.handle(key, self._reconcile)
 
     async def _reconcile(self, key: Key) -> None:
@@ -236,7 +292,7 @@ class Controller:
             self.requeue(key, requeue)
 
     def _failed(self, key: Key, error: Exception) -> None:
-        if isinstance(error, NotOursError):
+        if isinstance(error, ShardNotHeldError):
             log.info("left to another replica", object=str(key), error=str(error))
             return
         log.error("a bug in handling this object", object=str(key), exc_info=error)
@@ -246,6 +302,8 @@ class Controller:
         """An object is gone, or belongs to another replica now."""
         self.requeue.forget(key)
         self._slots.finished(key, waits=False)
+        self.crowds.forget(key)
+        self.notifier.forget(key)
         self.observer.forget(key)
 
     # Shards
@@ -262,13 +320,19 @@ class Controller:
     def _acquired(self, shard: Shard) -> None:
         seen = self.leases.store.get(shard) if self.leases else None
         self._taken_at[shard] = seen.version if seen is not None and not seen.deleted else math.inf
+        self.crowds.shard_acquired(shard.number)
         self._assignment.acquired(shard)
         self.calendars.shard_acquired()
+        self.overrides.look_again()
 
     # Events that concern more than the queue
 
     def _drain_changed(self, key: Key) -> None:
         self.queue.retry(key, after=PODS_SETTLE_SECONDS)
+
+    def _clock_set_back(self) -> None:
+        self.overrides.look_again()
+        self.triggers.clock_set_back()
 
     def _workload_changed(self, cluster: Key) -> None:
         for key in self.workloads.holders(cluster):
@@ -278,6 +342,7 @@ class Controller:
         self._scopes.changed(group)
         if group == names.GROUP:
             self.calendars.definitions_changed()
+            self.overrides.definitions_changed()
         if group == names.CAPI_GROUP:
             self._capi.definitions_changed()
         self.triggers.definitions_changed()

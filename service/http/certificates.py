@@ -24,7 +24,7 @@ from certs.bundle import (
     UnreadableBundleError,
     decode,
 )
-from certs.rotation import LostRaceError, Published, Snapshot, StoreUnavailableError
+from certs.rotation import LostRaceError, Published, StoreSnapshot, StoreUnavailableError
 from crds import names
 from service.kube.client import Client, PatchKind
 from service.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -63,41 +63,19 @@ class CertificateLocation:
 
 
 @dataclass(slots=True)
-class KubeStore:
-    """The `certs.rotation.Store` of a cluster; `watch` must run beside it for `changed` to notice anything."""
+class KubeConfigurations:
+    """The webhook configurations of a cluster; `watch` must run beside it for `changed` to notice anything."""
 
     client: Client
     location: CertificateLocation
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def read(self) -> Snapshot:
-        """Reads the configurations, then the bundle."""
+    async def configurations(self) -> tuple[Published, ...]:
+        """What each trusts at present."""
         self._changed.clear()
         with _translated():
             found = [await self._configuration(resource, name) for resource, name in self.location.configurations]
-            secret = await self._secret()
-        published = tuple(each for each in found if each is not None)
-        if secret is None:
-            return Snapshot(bundle=None, version=None, configurations=published)
-        return Snapshot(
-            bundle=_bundle(secret),
-            version=secret["metadata"]["resourceVersion"],
-            configurations=published,
-            requested=_requested(secret),
-        )
-
-    async def save(self, bundle: Bundle, version: str | None) -> None:
-        """Creates the Secret, or changes it if it still has `version`; this also removes a request for rotation."""
-        parts = bundle.encoded()
-        data = {key: b64encode(parts[key]).decode("ascii") if key in parts else None for key in KEYS}
-        with _translated():
-            if version is None:
-                await self._create({key: value for key, value in data.items() if value is not None})
-                return
-            metadata = {"resourceVersion": version, "annotations": {names.ANNOTATION_ROTATE: None}}
-            body = {"metadata": metadata, "data": data}
-            with _deleted_meanwhile():
-                await self.client.patch(SECRETS, self.location.secret, body, namespace=self.location.namespace)
+        return tuple(each for each in found if each is not None)
 
     async def publish(self, trusted: bytes, configurations: tuple[Published, ...]) -> None:
         """Writes the caBundle into every webhook of these configurations, if each still has the version given."""
@@ -111,13 +89,12 @@ class KubeStore:
                 await self.client.patch(resource, name, patch, kind=PatchKind.JSON)
 
     async def changed(self) -> None:
-        """Returns once the Secret or a configuration has changed since the last `read`."""
+        """Returns once something watched has changed since the last `read`."""
         await self._changed.wait()
 
     async def watch(self) -> None:
-        """Watches the Secret and the configurations until cancelled; keeps only their metadata."""
+        """Watches the configurations until cancelled; keeps only their metadata."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector(SECRETS, self.location.secret, self.location.namespace).run())
             for resource, name in self.location.configurations:
                 group.create_task(self._reflector(resource, name).run())
 
@@ -138,6 +115,44 @@ class KubeStore:
             version=raw["metadata"]["resourceVersion"],
             trusted=tuple(b64decode(encoded) for encoded in bundles),
         )
+
+
+@dataclass(slots=True)
+class KubeStore(KubeConfigurations):
+    """The `certs.rotation.Store` of a cluster: its configurations, and the Secret."""
+
+    async def read(self) -> StoreSnapshot:
+        """Reads the configurations, then the bundle."""
+        published = await self.configurations()
+        with _translated():
+            secret = await self._secret()
+        if secret is None:
+            return StoreSnapshot(bundle=None, version=None, configurations=published)
+        return StoreSnapshot(
+            bundle=_bundle(secret),
+            version=secret["metadata"]["resourceVersion"],
+            configurations=published,
+            requested=_requested(secret),
+        )
+
+    async def save(self, bundle: Bundle, version: str | None) -> None:
+        """Creates the Secret, or changes it if it still has `version`; this also removes a request for rotation."""
+        parts = bundle.encoded()
+        data = {key: b64encode(parts[key]).decode("ascii") if key in parts else None for key in KEYS}
+        with _translated():
+            if version is None:
+                await self._create({key: value for key, value in data.items() if value is not None})
+                return
+            metadata = {"resourceVersion": version, "annotations": {names.ANNOTATION_ROTATE: None}}
+            body = {"metadata": metadata, "data": data}
+            with _deleted_meanwhile():
+                await self.client.patch(SECRETS, self.location.secret, body, namespace=self.location.namespace)
+
+    async def watch(self) -> None:
+        """Watches the Secret and the configurations until cancelled; keeps only their metadata."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reflector(SECRETS, self.location.secret, self.location.namespace).run())
+            group.create_task(KubeConfigurations.watch(self))
 
     async def _secret(self) -> dict[str, Any] | None:
         try:

@@ -143,7 +143,7 @@ def _commands(config: Raw | None) -> tuple[str, ...] | None:
     try:
         listed = json.loads((config.get("data") or {}).get(names.RECLAIM_CONFIG_KEY, ""))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        return None  # edited by someone else: the controller writes it again
+        return None  # edited by another client: the controller writes it again
     return tuple(listed) if isinstance(listed, list) else None
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import chain, takewhile
 from typing import Any
 
+from crds.classes import class_of
 from service.decide.hosts import HostIdentities, recorded
 from service.decide.intent import Intent
 from service.observe.claims import NEVER, Claim, ClaimQueue, Entry, Rank
@@ -30,13 +31,13 @@ def provider_term(cluster: Key, provider_id: str) -> str:
     return f"{cluster.namespace}/{cluster.name}/{provider_id}"
 
 
-def host_terms(identities: HostIdentities, raw: Raw) -> Iterable[str]:
+def host_terms(raw: Raw, named: Callable[[Raw], str | None]) -> Iterable[str]:
     """The terms for an object's host: that of its Machine if it has one, whatever its spec names by now."""
     status = _mapping(raw, "status")
     cluster = cluster_of(raw)
     has_machine = bool(status.get("machineRef"))
     known = recorded(_text(status.get("hostHash"))) if has_machine else None
-    host = known or named_host(identities, raw)
+    host = known or named(raw)
     if host is not None:
         yield host
     provider_id = _text(status.get("providerID"))
@@ -58,7 +59,7 @@ def rank_of(raw: Raw) -> Rank:
 
 
 def wants_machines(raw: Raw, intent: Intent) -> bool:
-    """Whether an object is to have a machine while its window is open."""
+    """Whether an object is to have a machine while its schedule or an override says so."""
     governed = intent.spec is not None and intent.enabled and not intent.kill_switch
     return governed and "deletionTimestamp" not in raw["metadata"]
 
@@ -83,11 +84,12 @@ class _ClaimState:
 
 @dataclass(frozen=True, slots=True)
 class ClaimLookups:
-    """How claims are evaluated: the object, its intent, and whether its Cluster accepts Machines."""
+    """How claims are evaluated: the object, its intent, whether its Cluster accepts Machines, and whether it acts."""
 
     get: Callable[[Key], Raw | None]
     read_intent: Callable[[Raw], Intent]
     accepts_machines: Callable[[Key], bool]
+    is_dry_run: Callable[[Raw], bool] = lambda _raw: False
 
 
 class Hosts:
@@ -130,7 +132,7 @@ class Hosts:
     def outranked_by(self, key: Key, rank: Rank, terms: Iterable[str], now: datetime) -> Key | None:
         """The other object whose valid claim to one of these hosts ranks before `rank`, the rank of `key`."""
         for term in terms:
-            queue = self._queues.get(term)
+            queue = self._contended(term, key)
             first = queue.first(self._evaluate, now) if queue is not None else None
             if first is not None and first[0] < rank and first[1] != key:
                 return first[1]
@@ -144,9 +146,16 @@ class Hosts:
 
     def candidates(self, term: str, now: datetime, exclude: Key | None = None) -> Iterator[Key]:
         """Objects with a valid claim to the host, in order; of very many only some, but always the first."""
-        queue = self._queues.get(term)
+        queue = self._contended(term, exclude)
         found = queue.valid(self._evaluate, now) if queue is not None else ()
         return (key for _rank, key in found if key != exclude)
+
+    def _contended(self, term: str, key: Key | None) -> ClaimQueue | None:
+        """The claims to a host; None if only `key` claims it, as is usual: no claim is evaluated then."""
+        queue = self._queues.get(term)
+        if queue is None or (len(queue.entries) == 1 and queue.entries[0][1] == key):
+            return None
+        return queue
 
     def _add(self, key: Key, state: _ClaimState) -> None:
         self._states[key] = state
@@ -176,12 +185,26 @@ class Hosts:
         if raw is None or cluster is None or not self._lookups.accepts_machines(cluster):
             return Claim(now, NEVER, valid=False)
         intent = self._lookups.read_intent(raw)
-        if not wants_machines(raw, intent):
+        if not wants_machines(raw, intent) or self._lookups.is_dry_run(raw):
             return Claim(now, NEVER, valid=False)
-        return Claim(now, intent.next_boundary(now) or NEVER, intent.covers(now))
+        effective = intent.effective
+        return Claim(now, effective.next_change(now) or NEVER, effective.wanted(now))
 
     def _state(self, raw: Raw) -> _ClaimState:
         metadata = raw["metadata"]
-        in_schedule = _mapping(raw, "status").get("inSchedule")
-        version = (metadata.get("generation"), "deletionTimestamp" in metadata, in_schedule)
-        return _ClaimState(tuple(dict.fromkeys(host_terms(self._identities, raw))), rank_of(raw), version)
+        status = _mapping(raw, "status")
+        # The last two change when a machine begins or ceases to be wanted: at a boundary, or at its lead before it.
+        wanted = status.get("inSchedule"), status.get("nextCleanup")
+        dry_run = self._lookups.is_dry_run(raw)
+        version = (metadata.get("generation"), "deletionTimestamp" in metadata, dry_run, *wanted)
+        return _ClaimState(tuple(dict.fromkeys(host_terms(raw, self.named))), rank_of(raw), version)
+
+    def named(self, raw: Raw) -> str | None:
+        """The term for the host that an object names, in its own spec or by the parameters of its class."""
+        if class_of(raw) is None:
+            return named_host(self._identities, raw)
+        spec = self._lookups.read_intent(raw).spec
+        if spec is None:
+            return None
+        provider = spec.infrastructure_spec
+        return self._identities.of(provider.api_version, provider.kind, provider.spec)

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from crds import names
+from crds.classes import class_of
 from service.decide.reasons import Reason
 from service.runtime.cache import Object
 
 READY: Final = "Ready"
+CLASS: Final = "class"
+CLASS_NAMESPACE: Final = "class-namespace"
 PROVIDER_PARTS: Final = (("spec", "bootstrapSpec"), ("spec", "infrastructureSpec"))
 PROVIDER_REFS: Final = (("status", "bootstrapRef"), ("status", "infrastructureRef"))
 
@@ -75,9 +78,36 @@ def _calendar_terms(raw: Object) -> Iterable[str]:
     return found
 
 
+def _class_terms(raw: Object) -> Iterator[str]:
+    name = class_of(raw)
+    if name is not None:
+        yield name
+
+
+def _class_namespace_terms(raw: Object) -> Iterator[str]:
+    """The namespace of an object that names a class."""
+    if class_of(raw) is not None:
+        yield str(_part(_part(raw, "metadata"), "namespace") or "")
+
+
+def label_term(key: str, value: str) -> str:
+    """A label with its value; the key alone is a term, too."""
+    return f"{key}={value}"
+
+
+def _label_terms(raw: Object) -> Iterator[str]:
+    labels = _part(_part(raw, "metadata"), "labels")
+    for key, value in labels.items() if isinstance(labels, dict) else ():
+        yield key
+        yield label_term(key, value)
+
+
 INDEXES: Final = {
     "calendar": _calendar_terms,
+    CLASS: _class_terms,
+    CLASS_NAMESPACE: _class_namespace_terms,
     "cluster": _cluster_terms,
+    "label": _label_terms,
     "phase": _phase_terms,
     "ready": _ready_terms,
     "kind": _kind_terms,

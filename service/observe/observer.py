@@ -10,8 +10,9 @@ from typing import Any
 
 from crds.providers import ProviderPolicy
 from service.clock import Clock
+from service.decide.dryrun import is_dry_run
 from service.decide.hosts import DEFAULT_IDENTITIES, HostIdentities, host_of
-from service.decide.intent import CalendarSource, Intent, NoCalendars, read_intent
+from service.decide.intent import NO_SOURCES, Intent, Sources, read_intent
 from service.decide.reclaim import needs_author
 from service.decide.world import Cluster, HostConflict, World
 from service.kube.client import Client
@@ -24,6 +25,7 @@ from service.observe.children import ChildObserver
 from service.observe.drifts import DriftObserver
 from service.observe.field_managers import who_enabled
 from service.observe.hosts import ClaimLookups, Hosts
+from service.observe.usual import UsualTimes
 from service.observe.watches import Watches
 from service.observe.workloads import WorkloadListener, WorkloadObserver, provider_term_of
 from service.runtime.identity import well_formed
@@ -40,12 +42,14 @@ def _ignore(_key: Key) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ObserverOptions:
-    """What identifies a host, and what wakes a ScheduledMachine when its workload cluster changes."""
+    """What identifies a host, what wakes a ScheduledMachine when its workload cluster changes, and the dry run."""
 
     identities: HostIdentities = DEFAULT_IDENTITIES
-    calendars: CalendarSource = NoCalendars()  # noqa: RUF009 - without state
+    sources: Sources = NO_SOURCES
+    acknowledged_reclaims: bool = False
     agent_changed: Callable[[Key], None] = _ignore
     drain_changed: Callable[[Key], None] = _ignore
+    dry_run: bool = False
 
 
 class Observer:
@@ -65,9 +69,12 @@ class Observer:
         self._policy = policy
         self._clock = clock
         self._identities = options.identities
-        self._calendars = options.calendars
+        self._sources = options.sources._replace(usual=UsualTimes(watches.scheduled))
+        self._dry_run = options.dry_run
+        self._acknowledged_reclaims = options.acknowledged_reclaims
         self.hosts = Hosts(
-            options.identities, ClaimLookups(watches.scheduled.get, self._read_intent, self._accepts_machines)
+            options.identities,
+            ClaimLookups(watches.scheduled.get, self._read_intent, self._accepts_machines, self._is_dry_run),
         )
         listener = WorkloadListener(options.agent_changed, options.drain_changed)
         self.workload = WorkloadObserver(watches, workloads, self.hosts, clock, listener)
@@ -95,6 +102,8 @@ class Observer:
             world = replace(world, enabled_by=await who_enabled(self._client, subject.key))
         return replace(
             world,
+            acknowledged_reclaims=self._acknowledged_reclaims,
+            dry_run=is_dry_run(subject.me.annotations, default=self._dry_run),
             host=host_of(self._identities, subject.intent.spec, world),
             spec_changes=await self._drifts.observe(subject, world),
             host_conflict=self._host_conflict(subject, world),
@@ -105,7 +114,10 @@ class Observer:
         self.workload.forget(key)
 
     def _read_intent(self, raw: Raw) -> Intent:
-        return read_intent(_with_envelope(raw), self._policy, self._calendars)
+        return read_intent(_with_envelope(raw), self._policy, self._sources)
+
+    def _is_dry_run(self, raw: Raw) -> bool:
+        return is_dry_run(raw["metadata"].get("annotations") or {}, default=self._dry_run)
 
     # The Cluster
 
@@ -143,10 +155,12 @@ class Observer:
 
     def _wanted_host(self, subject: Subject, world: World) -> str | None:
         """The host of the Machine that could be created now."""
-        wanted = hosts.wants_machines(subject.raw, subject.intent) and subject.intent.covers(self._clock.now())
+        wanted = hosts.wants_machines(subject.raw, subject.intent) and subject.intent.effective.wanted(
+            self._clock.now()
+        )
         if not wanted or world.cluster is None or world.cluster.deleting:
             return None
-        return hosts.named_host(self._identities, subject.raw)
+        return self.hosts.named(subject.raw)
 
 
 def _with_envelope(raw: Raw) -> Raw:

@@ -1,6 +1,7 @@
 """The watches of providers' kinds; each runs while the API server serves the kind and a ScheduledMachine needs it."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -41,6 +42,8 @@ class ProviderWatches:
         self._unneeded: set[Resource] = set()
         """Kinds that the last sweep found unneeded."""
         self.informers: dict[Resource, Informer] = {}
+        self.named_by_class: Callable[[Resource], bool] = lambda _resource: False
+        """Whether a class makes objects of a kind."""
 
     async def kind(self, api_version: str, kind: str) -> Informer | None:
         """The cache of a provider's kind, watched from now on; None if it is not installed."""
@@ -102,7 +105,7 @@ class ProviderWatches:
 
     def _needed(self, resource: Resource, informer: Informer) -> bool:
         named = self._scheduled.count_by("kind", kind_term(resource.api_version, resource.kind))
-        return named > 0 or len(informer) > 0
+        return named > 0 or len(informer) > 0 or self.named_by_class(resource)
 
     def _failed(self, informer: Informer, reason: str) -> None:
         self._factory.listener.restart(informer.resource.plural, reason)

@@ -25,17 +25,17 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class NotOursError(Exception):
+class ShardNotHeldError(Exception):
     """This replica does not hold the shard of the object, or no longer does: another replica may act for it."""
 
 
 class Fence:
     """The shards that this replica holds, each until an instant that every renewal of its Lease extends."""
 
-    def __init__(self, count: int, clock: RealTime = boottime, alarm: Watchdog | None = None) -> None:
+    def __init__(self, count: int, clock: RealTime = boottime, watchdog: Watchdog | None = None) -> None:
         self.count = count
         self._clock = clock
-        self._watchdog = alarm
+        self._watchdog = watchdog
         self._until: dict[int, float] = {}
         self._since: dict[int, float] = {}
         self._exit_at: dict[int, float] = {}
@@ -107,7 +107,7 @@ class Fence:
             self._watchdog.watch(self._exit_at[shard.number])
         # Checked after the watchdog is armed: from here on the write is sent in time, or the process ends.
         if not self.holds(shard):
-            raise NotOursError(f"this replica does not hold shard {shard}: the write for {key} is refused")
+            raise ShardNotHeldError(f"this replica does not hold shard {shard}: the write for {key} is refused")
 
 
 class NoFence(Fence):

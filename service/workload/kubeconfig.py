@@ -106,11 +106,8 @@ def _yaml(text: bytes) -> Any:
 
 def _named(config: dict[str, Any], section: str, field_name: str, wanted: Any) -> dict[str, Any]:
     entries = config.get(section)
-    found = [
-        entry
-        for entry in (entries if isinstance(entries, list) else ())
-        if isinstance(entry, dict) and entry.get("name") == wanted
-    ]
+    listed = entries if isinstance(entries, list) else []
+    found = [entry for entry in listed if isinstance(entry, dict) and entry.get("name") == wanted]
     if not wanted or len(found) != 1:
         raise KubeconfigRefused(f"the current context needs exactly one entry under {section}")
     return _mapping(found[0].get(field_name), section)

@@ -43,7 +43,7 @@ async def test_an_event_is_stored_as_kubectl_describe_shows_it(client, namespace
 
 async def test_kubectl_describe_lists_events_as_they_happened(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
-    happened = [f"Happening{number}" for number in range(20)]
+    happened = [f"Event{number}" for number in range(20)]
     async with running(recorder.run()):
         for reason in happened:
             recorder.record(identity(namespace), Event(ProviderReason(reason), "in that order"))
@@ -72,8 +72,8 @@ async def test_an_event_whose_answer_was_lost_is_not_sent_for_ever(client, names
 async def test_a_namespace_that_is_gone_does_not_hold_up_the_others(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
-        recorder.record(identity("no-such-namespace"), Event(ProviderReason("Lost"), "nobody is left to read it"))
-        recorder.record(identity(namespace), Event(ProviderReason("Kept"), "somebody is"))
+        recorder.record(identity("no-such-namespace"), Event(ProviderReason("Lost"), "its namespace is gone"))
+        recorder.record(identity(namespace), Event(ProviderReason("Kept"), "its namespace exists"))
         await asyncio.wait_for(recorder.idle.wait(), 25)
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Kept"]
 
@@ -94,7 +94,7 @@ async def test_events_give_way_to_work_but_not_for_ever(client, namespace, monke
     assert [event["reason"] for event in await client.list(EVENTS, namespace=namespace)] == ["Late"]
 
 
-async def test_at_the_end_events_give_way_to_nobody(client, namespace):
+async def test_at_shutdown_events_are_not_held_back_for_other_requests(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: True)
     async with running(recorder.run()):
         for number in range(5):
@@ -103,13 +103,13 @@ async def test_at_the_end_events_give_way_to_nobody(client, namespace):
     assert len(await client.list(EVENTS, namespace=namespace)) == 5
 
 
-async def test_at_the_end_nobody_waits_for_events_that_cannot_be_sent(client, namespace):
+async def test_shutdown_does_not_wait_for_events_that_cannot_be_sent(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
-    recorder.record(identity(namespace), Event(ProviderReason("Done"), "though nobody sends it"))
+    recorder.record(identity(namespace), Event(ProviderReason("Done"), "though it is not sent"))
     await asyncio.wait_for(recorder.finish(within=0.01), 25)
 
 
-async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet(client, namespace):
+async def test_messages_of_others_are_cut_to_one_line_of_an_event_in_every_alphabet(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
         recorder.record(
@@ -122,7 +122,7 @@ async def test_what_others_said_fits_into_an_event_on_one_line_in_every_alphabet
     assert notes["Long"].startswith("語" * 300)
 
 
-async def test_an_event_that_is_refused_holds_up_nobody(client, namespace):
+async def test_a_refused_event_delays_no_other(client, namespace):
     recorder = EventRecorder(client, instance="pod-1", busy=lambda: False)
     async with running(recorder.run()):
         recorder.record(identity(namespace), Event(ProviderReason("x" * 200), "its reason is too long"))

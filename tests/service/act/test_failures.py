@@ -38,8 +38,8 @@ ENDING = errors.from_status(
     ],
 )
 def test_every_error_has_a_reason_to_compare(action, error, reason):
-    trouble = failure_from(action, error)
-    assert (trouble.reason, trouble.action) == (reason, action)
+    failure = failure_from(action, error)
+    assert (failure.reason, failure.action) == (reason, action)
 
 
 @pytest.mark.parametrize(

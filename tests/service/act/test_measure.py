@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from crds.history import History, ServiceRecord
 from crds.status import Condition, ObjectReference, Phase, Reclaim, ScheduledMachineStatus
 from service import metrics
 from service.act.measure import measure
@@ -48,7 +49,7 @@ def test_how_late_a_machine_was_asked_for_counts_from_the_boundary_in_real_secon
 
 
 @pytest.mark.parametrize("announced", [None, NINE + timedelta(days=1)], ids=["a new object", "an edit"])
-def test_a_machine_that_no_boundary_called_for_is_not_late(announced):
+def test_a_machine_created_without_an_announced_opening_is_not_measured_as_late(announced):
     count = value(metrics.ACTIVATION_LATENESS, "_count")
     done(CREATE, before=ScheduledMachineStatus(next_activation=announced))
     assert value(metrics.ACTIVATION_LATENESS, "_count") == count
@@ -134,9 +135,53 @@ def test_a_clock_that_was_set_back_makes_no_negative_time():
     assert measured(ready_status(first_ready_time=None), ready_status(last_scheduled_time=NINE + HOUR)) == (1, 0)
 
 
-def test_users_cannot_invent_any_number_of_kinds(monkeypatch):
+def test_the_label_kind_of_metrics_takes_a_bounded_number_of_values(monkeypatch):
     monkeypatch.setattr(metrics, "_kinds", set())
     labels = [metrics.kind_label(f"Kind{number}") for number in range(40)]
     assert len(set(labels)) == metrics.KINDS_MAX + 1
     assert labels[-1] == "other"
     assert metrics.kind_label("Kind0") == "Kind0"
+
+
+def service(**fields):
+    return ServiceRecord(**{"opened": NINE, "requested": NINE - timedelta(minutes=10), **fields})
+
+
+def punctuality(before, after, speed=1.0):
+    """How often each was measured, and the sums of lateness and of service."""
+
+    def seen():
+        lateness = [(metrics.READY_LATENESS, "_count"), (metrics.READY_LATENESS, "_sum")]
+        lateness += [(metrics.GONE_LATENESS, "_count"), (metrics.GONE_LATENESS, "_sum")]
+        return [value(metric, suffix) for metric, suffix in lateness] + [value(metrics.SERVED_SECONDS)]
+
+    first = seen()
+    plan = Plan(Phase.ACTIVE, Reason.MACHINE_RUNNING, "message")
+    then, now = (ScheduledMachineStatus(history=History().added(each)) for each in (before, after))
+    measure(then, now, plan, Outcome(), SimulatedClock.starting(NINE, speed))
+    return [later - sooner for sooner, later in zip(first, seen(), strict=True)]
+
+
+MINUTES = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(("ready", "late"), [(NINE - MINUTES, 0), (NINE + 2 * MINUTES, 120)])
+def test_ready_is_late_against_the_opening(ready, late):
+    assert punctuality(service(), service(ready=ready)) == [1, late, 0, 0, 0]
+
+
+def test_a_machine_that_was_requested_long_after_the_opening_is_not_late_for_it():
+    edited = {"requested": NINE + HOUR}
+    assert punctuality(service(**edited), service(**edited, ready=NINE + 2 * HOUR)) == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("gone", "late"), [(-MINUTES, 0), (2 * MINUTES, 2)])
+def test_gone_is_late_against_the_close_and_the_service_counts_until_its_shutdown(gone, late):
+    closed = NINE + 9 * HOUR
+    known = {"ready": NINE, "shutdown": closed - 10 * MINUTES, "closed": closed}
+    found = punctuality(service(**known), service(**known, gone=closed + gone), speed=60)
+    assert found == [0, 0, 1, pytest.approx(late), pytest.approx(9 * 60 - 10)]
+
+
+def test_a_service_that_no_close_ended_is_not_late_for_one():
+    assert punctuality(service(), service(gone=NINE)) == [0, 0, 0, 0, 0]

@@ -1,6 +1,6 @@
 """Every change of something that exists is tied to what was seen: its uid, or its version where a list is replaced.
 
-So whoever acts late, on an old view or after a successor, changes nothing that is not what he took it for.
+So a replica that acts late, on an old view or after its successor, changes no object but the one it observed.
 """
 
 from typing import Any, get_args
@@ -48,6 +48,7 @@ CONDITIONS = [
     (actions.Cordon("host", "uid-node", "3"), [{**ITS_NODE, "resourceVersion": "3"}]),
     (actions.Uncordon("host", "uid-node"), [ITS_NODE]),
     (actions.ApplyTaints("host", "uid-node", "3", TAINTS, "{}"), [{**ITS_NODE, "resourceVersion": "3"}]),
+    (actions.AnnotateClose("host", "uid-node", "2026-03-06T18:00:00Z"), [ITS_NODE]),
     (actions.Evict((POD,)), [ITS_POD]),
     (actions.ForceDrain("host", "test://host"), [ITS_NODE, ITS_POD]),
     (actions.ClearReclaimRequest("host", "uid-node"), [ITS_NODE]),
@@ -55,7 +56,7 @@ CONDITIONS = [
     (actions.RemoveAgent("host", "uid-node"), [ITS_NODE]),
 ]
 WRITTEN_WHOLE = CONFIG_MAPS.plural
-"""What the agent is told bears the name of its Node and is put right at the next look; see ADR 7."""
+"""The agent's ConfigMap has the name of its Node and is restored in the next pass; see ADR 7."""
 LODGER = {"metadata": {"namespace": POD.namespace, "name": POD.name, "uid": POD.uid}}
 
 
@@ -135,7 +136,7 @@ async def test_a_change_is_tied_to_what_was_seen(wire, acting, subject, action, 
     assert wire.conditions == conditions
 
 
-def test_no_action_was_left_out_but_creation_which_finds_its_own_object_by_its_name():
+def test_every_action_but_creation_is_in_the_list():
     assert {type(action) for action, _ in CONDITIONS} == set(get_args(actions.Action)) - {actions.Create}
 
 
@@ -148,21 +149,21 @@ TAKES_AWAY = (
 
 
 @pytest.mark.parametrize("action", TAKES_AWAY, ids=lambda action: type(action).__name__)
-async def test_nothing_is_taken_away_by_a_view_that_turns_out_to_be_old(wire, acting, subject, action):
+async def test_nothing_is_removed_if_the_scheduled_machine_has_changed_since_it_was_read(wire, acting, subject, action):
     acting.stale = True
     outcome = await perform(acting, subject, action)
     assert (outcome.done, outcome.interrupted, outcome.failure) == ((), True, None)
     assert wire.conditions == []
 
 
-async def test_a_view_that_may_be_old_is_made_sure_of_once_for_all_that_is_taken_away(wire, acting, subject):
+async def test_a_cache_that_may_be_behind_is_checked_once_before_several_removals(wire, acting, subject):
     acting.stale = True
     wire.version = "7"
     outcome = await perform(acting, subject, *TAKES_AWAY)
     assert (outcome.done, wire.asked) == (TAKES_AWAY, 1)
 
 
-async def test_who_knows_or_has_just_stored_the_beginning_asks_nobody(wire, acting, subject):
+async def test_an_up_to_date_cache_or_a_status_just_stored_saves_the_check_before_removals(wire, acting, subject):
     await perform(acting, subject, *TAKES_AWAY)
     acting.stale = True
     outcome = await perform(acting, subject, actions.RecordShutdown(MORNING), *TAKES_AWAY)

@@ -16,7 +16,7 @@ def test_only_what_differs_is_written():
     assert status_changes(BEFORE, BEFORE.model_copy(update={"message": "better"})) == {"message": "better"}
 
 
-def test_what_is_over_is_taken_out():
+def test_a_field_that_does_not_apply_any_more_is_removed_from_the_status():
     assert status_changes(BEFORE, BEFORE.model_copy(update={"shutdown_started_at": None})) == {
         "shutdownStartedAt": None
     }

@@ -17,7 +17,7 @@ GADGETS = Resource("infrastructure.cluster.x-k8s.io", "v1beta1", "gadgets", "Gad
 
 
 @pytest.mark.parametrize(("labels", "kept"), [({names.LABEL_OWNER: "desk"}, True), ({}, False), (None, False)])
-def test_an_object_that_the_watch_will_not_tell_of_is_seen_once_and_not_cached(labels: Any, *, kept: bool) -> None:
+def test_an_object_outside_the_watch_is_returned_once_and_not_cached(labels: Any, *, kept: bool) -> None:
     cached: list[Any] = []
     informer = SimpleNamespace(absorb=cached.append)
     caches: Any = SimpleNamespace(informer_of=lambda _resource: informer)

@@ -34,7 +34,7 @@ async def read(text: str) -> CalendarDates | UnreadableCalendar:
 
 def upcoming(found: CalendarDates | UnreadableCalendar, count: int = 3) -> list[tuple[str, str]]:
     assert isinstance(found, CalendarDates), found
-    return [(each.date, each.name) for each in found.in_zone(Zone.parse("UTC")).upcoming(day_of(TODAY), count)]
+    return [(each.date, each.name) for each in found.upcoming(day_of(TODAY), count, Zone.parse("UTC"))]
 
 
 async def test_dates_and_days_of_every_year_need_no_subprocess():
@@ -133,6 +133,25 @@ async def test_a_hostile_calendar_costs_its_bound_and_says_what_is_wrong(name):
     assert len(found.message) < 200
 
 
+async def test_what_no_calendar_holds_any_more_takes_no_memory():
+    expander = Expander()
+    spec = CalendarSpec.parse({"ics": {"inline": calendar(all_day("20261207"))}})
+    dates = await expander.dates("ScheduleCalendar uk", spec, TODAY)
+    assert list(expander._read.values()) == [dates]
+    assert not expander._broken
+    del dates
+    assert not list(expander._read.values())
+
+
+async def test_a_broken_calendar_is_read_once_and_its_text_is_not_kept():
+    expander = Expander()
+    spec = CalendarSpec.parse({"ics": {"inline": "this is no calendar" * 1000}})
+    first = await expander.dates("ScheduleCalendar uk", spec, TODAY)
+    expander._python = "/nonexistent"
+    assert await expander.dates("ScheduleCalendar uk", spec, TODAY) == first
+    assert all(len(content) + len(message) < 300 for content, message in expander._broken.items())
+
+
 async def test_a_calendar_that_names_too_many_dates_is_refused():
     daily = (all_day("20250101", "RRULE:FREQ=DAILY", uid=str(number)) for number in range(3))
     found = await read(calendar(*daily))
@@ -140,11 +159,13 @@ async def test_a_calendar_that_names_too_many_dates_is_refused():
     assert f"more than {ENTRIES_MAX} dates" in found.message
 
 
-async def test_a_worker_that_does_not_answer_is_ended():
-    found = await Expander(wall_seconds=0.01).dates(
-        "ScheduleCalendar uk", CalendarSpec.parse({"holidays": {"country": "GB"}}), TODAY
-    )
+async def test_a_worker_that_does_not_answer_is_ended_and_its_calendar_tried_again():
+    spec, expander = CalendarSpec.parse({"holidays": {"country": "GB"}}), Expander(wall_seconds=0.01)
+    found = await expander.dates("ScheduleCalendar uk", spec, TODAY)
     assert isinstance(found, UnreadableCalendar)
+    assert found.passing
+    expander._wall_seconds = 60.0
+    assert isinstance(await expander.dates("ScheduleCalendar uk", spec, TODAY), CalendarDates)
 
 
 def test_the_operator_does_not_load_the_libraries():
@@ -190,7 +211,7 @@ def example(name: str) -> dict:
 class TestOutlook:
     NOW = datetime(2026, 12, 24, 10, tzinfo=UTC)
 
-    async def test_a_calendar_that_is_read_tells_its_next_dates_and_when_they_change(self):
+    async def test_a_readable_calendar_reports_its_next_dates_and_when_they_change(self):
         found = await dates({"holidays": {"country": "GB"}})
         status, changes_at = outlook(found, self.NOW, 3, CalendarStatus())
         assert (status.next_dates[0].date, status.next_dates[0].name) == ("2026-12-25", "Christmas Day")
@@ -199,7 +220,7 @@ class TestOutlook:
         assert (status.conditions[0].status, status.conditions[0].reason) == ("True", "CalendarRead")
         assert changes_at == datetime(2026, 12, 26, tzinfo=UTC)
 
-    def test_one_that_cannot_be_read_tells_why(self):
+    def test_an_unreadable_calendar_reports_why(self):
         broken = UnreadableCalendar(CalendarProblem.INVALID, "ScheduleCalendar uk: spec.ics is nested too deeply")
         status, changes_at = outlook(broken, self.NOW, 3, CalendarStatus())
         (ready,) = status.conditions

@@ -79,11 +79,45 @@ def test_todos_and_journals_are_not_events():
         ("FREQ=SECONDLY;COUNT=2", "more often than daily"),
         ("FREQ=DAILY;BYHOUR=8,9", "more often than daily"),
         ("COUNT=3", "RRULE"),
+        ("FREQ=DAILY;INTERVAL=0", "INTERVAL below 1"),
     ],
 )
 def test_nothing_recurs_more_often_than_daily(rule, says):
     with pytest.raises(BrokenCalendar, match=says):
         dates_of(calendar(event("DTSTART:20261224T120000Z", f"RRULE:{rule}")), FIRST, LAST)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DTSTART;TZID=Mars/Olympus:20261224T120000",
+        "DTSTART:20261224T120000Z\r\nDTEND;TZID=Mars/Olympus:20261224T130000",
+        "DTSTART:20261224T120000Z\r\nRRULE:FREQ=DAILY;COUNT=2\r\nEXDATE;TZID=Mars/Olympus:20261225T120000",
+        "DTSTART:20261224T120000Z\r\nRDATE;TZID=Mars/Olympus:20261225T120000,20261226T120000",
+    ],
+)
+def test_a_zone_that_nobody_knows_is_not_taken_for_the_schedules_own(line):
+    with pytest.raises(BrokenCalendar, match="time zone"):
+        dates_of(calendar(event(line)), FIRST, LAST)
+
+
+def test_zones_are_those_of_iana_of_outlook_and_of_the_calendar_itself():
+    zone = "BEGIN:VTIMEZONE\r\nTZID:Ours\r\nBEGIN:STANDARD\r\nDTSTART:19700101T000000\r\n"
+    zone += "TZOFFSETFROM:+0100\r\nTZOFFSETTO:+0100\r\nEND:STANDARD\r\nEND:VTIMEZONE\r\n"
+    for name in ("Europe/Berlin", "W. Europe Standard Time", "Ours"):
+        start = f"DTSTART;TZID={name}:20261224T130000"
+        assert events(zone, event(start, "RRULE:FREQ=DAILY;COUNT=2", f"EXDATE;TZID={name}:20261225T130000")) == [
+            (1798113600, 1798113600)
+        ]
+
+
+def test_exceptions_by_rule_are_not_passed_over():
+    with pytest.raises(BrokenCalendar, match="EXRULE"):
+        dates_of(calendar(all_day("20261224", "RRULE:FREQ=DAILY;COUNT=3", "EXRULE:FREQ=DAILY;COUNT=1")), FIRST, LAST)
+
+
+def test_an_export_may_begin_with_a_byte_order_mark():
+    assert dates_of("\ufeff" + calendar(all_day("20261224")), FIRST, LAST)[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The spine with its parts modelled: what is told when the status cannot be stored, who is looked at again when."""
+"""A pass with its parts modelled: which Events it emits if the status is not stored, and when a key is requeued."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,9 @@ from service.decide.reasons import Reason, read_reason
 from service.decide.requeue import BackoffKind, Requeue
 from service.decide.world import Role
 from service.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
+from service.notify.notifier import Notifier
 from service.objects.subject import Subject
+from service.observe.crowds import Crowds
 from service.runtime.backoff import Failures
 from service.runtime.key import Key
 from service.runtime.own_writes import OwnWrites
@@ -37,7 +39,7 @@ class Scene:
     """A reconciler that sees and does all it wants, but whose status writes end as listed, one after the other."""
 
     def __init__(self, *ends: KubeError | None) -> None:
-        self.ends, self.told = list(ends), list[str]()
+        self.ends, self.emitted = list(ends), list[str]()
         self.world: Any = builders.world()
         self.edited = False
         self.clock = ManualClock(MORNING)
@@ -51,11 +53,15 @@ class Scene:
         observer: Any = SimpleNamespace(subject=self.subject, observe=self.observe)
         writer: Any = SimpleNamespace(write_status=self.write, refresh=self.refresh)
         writer.is_superseded = lambda _subject: self.edited
-        events: Any = SimpleNamespace(record=lambda _me, notice: self.told.append(notice.reason))
+        events: Any = SimpleNamespace(record=lambda _me, event: self.emitted.append(event.reason))
         performer: Any = SimpleNamespace(perform=self.perform)
         self.real = 0.0
         self.queue = Queue(self.clock, real=lambda: self.real)
-        actors = Actors(performer, writer, events, OwnWrites(self.queue.add), Slots(16, self.queue.add))
+        watches: Any = SimpleNamespace()
+        crowds = Crowds(watches, self.subject, self.clock, self.queue.add)
+        actors = Actors(
+            performer, writer, events, OwnWrites(self.queue.add), Slots(16, self.queue.add), crowds, Notifier()
+        )
         self._reconciler = Reconciler(observer, actors, self.clock, lambda _key: None)
         self.conflicts = Failures(CONFLICT_PAUSES, chance=lambda: 0.0)
         self._requeue = Requeuer(self.queue, self.conflicts)
@@ -89,7 +95,7 @@ class Scene:
             raise end
 
     def taken_after(self, seconds: float) -> Key | None:
-        """Whom a worker gets so many seconds of real time later."""
+        """The key that a worker gets so many seconds of real time later."""
         self.real += seconds
         return self.queue.take()
 
@@ -116,26 +122,26 @@ async def test_nothing_is_written_to_an_object_that_was_just_let_go():
     assert scene.written == []
 
 
-async def test_an_object_that_was_let_go_and_that_others_still_hold_does_not_tell_the_same_again():
-    """Such as the garbage collector in a deletion in the foreground: the next look must know what was told."""
+async def test_an_object_that_other_finalizers_hold_does_not_repeat_its_events():
+    """Such as the garbage collector in a deletion in the foreground: the next pass must know what was emitted."""
     scene = Scene(None)
     scene.others = ["foregroundDeletion"]
     scene.status = builders.running_status().to_json()
     known = scene.subject(KEY).status
     scene.world = builders.world(me=builders.identity(deleting_since=MORNING), status=known)
     await scene.reconcile(KEY)
-    assert "MachineRemoved" in scene.told
+    assert "MachineRemoved" in scene.emitted
     (changes,) = scene.written
     assert changes["machineRef"] is None
 
 
-async def test_the_end_of_an_object_is_told_though_others_let_it_go_before_that_is_stored():
+async def test_the_last_events_of_an_object_are_emitted_although_it_vanishes_before_the_status_is_stored():
     scene = Scene(NotFound("there is no such object"))
     scene.others, scene.status = ["foregroundDeletion"], builders.running_status().to_json()
     known = scene.subject(KEY).status
     scene.world = builders.world(me=builders.identity(deleting_since=MORNING), status=known)
     await scene.reconcile(KEY)
-    assert "MachineRemoved" in scene.told
+    assert "MachineRemoved" in scene.emitted
 
 
 async def test_a_start_takes_nothing_back_before_the_workload_cluster_has_answered():
@@ -154,54 +160,54 @@ async def test_what_keeps_us_from_looking_is_in_the_status_with_one_warning():
         scene.status = scene.written[0]
     (changes,) = scene.written
     assert (changes["phase"], changes["message"]) == ("Error", "the operator may not list machines")
-    assert scene.told == ["Forbidden"]
+    assert scene.emitted == ["Forbidden"]
 
 
-async def test_what_was_done_is_told_although_the_status_cannot_be_stored():
+async def test_events_of_actions_are_emitted_although_the_status_cannot_be_stored():
     scene = Scene(Unavailable("no answer"))
     assert (await scene.reconcile(KEY)).failure == "no answer"
-    assert scene.told == ["MachineCreated"]
+    assert scene.emitted == ["MachineCreated"]
 
 
-async def test_what_was_done_is_told_although_the_status_is_refused():
+async def test_events_of_actions_are_emitted_although_the_status_is_refused():
     scene = Scene(Forbidden("a policy says no"))
     assert (await scene.reconcile(KEY)).failure == "a policy says no"
-    assert scene.told == ["MachineCreated"]
+    assert scene.emitted == ["MachineCreated"]
 
 
-async def test_what_was_done_is_told_although_nobody_says_who_edited_the_object_meanwhile():
+async def test_events_of_actions_are_emitted_although_the_edited_object_cannot_be_read():
     scene = Scene(Conflict("edited meanwhile"))
     scene.away = Unavailable("no answer")
     assert (await scene.reconcile(KEY)).failure == "no answer"
-    assert scene.told == ["MachineCreated"]
+    assert scene.emitted == ["MachineCreated"]
 
 
-async def test_what_the_status_tells_is_told_when_that_is_stored():
+async def test_events_about_the_status_are_emitted_once_it_is_stored():
     scene = Scene(Conflict("edited meanwhile"), None)
     scene.world = builders.world(cluster=None)
     await scene.reconcile(KEY)
-    assert (scene.told, scene.queue.depth + scene.queue.waiting) == ([], 1)
+    assert (scene.emitted, scene.queue.depth + scene.queue.waiting) == ([], 1)
     await scene.reconcile(KEY)
-    assert scene.told == ["ScheduleActivated", "ClusterNotFound"]
+    assert scene.emitted == ["ScheduleActivated", "ClusterNotFound"]
 
 
-async def test_a_removal_that_began_is_told_although_the_status_cannot_be_stored():
+async def test_the_events_of_a_shutdown_are_emitted_although_the_status_cannot_be_stored():
     scene = Scene(Unavailable("no answer"))
     scene.world = builders.running_world(machine=builders.machine(node_name=None), node=None)
     scene.clock.at = EVENING
     await scene.reconcile(KEY)
-    assert scene.told == ["ShutdownStarted", "MachineDeleted"]
+    assert scene.emitted == ["ShutdownStarted", "MachineDeleted"]
 
 
-async def test_what_was_edited_while_we_looked_is_looked_at_again_before_anything_is_done():
+async def test_an_object_edited_while_it_is_observed_is_observed_again_before_any_action():
     scene = Scene()
     scene.edited = True
     await scene.reconcile(KEY)
-    assert (scene.told, scene.queue.take()) == ([], KEY)
+    assert (scene.emitted, scene.queue.take()) == ([], KEY)
 
 
 @pytest.mark.parametrize("fails", ["the look", "the report", "everything, by a bug"])
-async def test_whatever_goes_wrong_the_next_boundary_is_not_slept_over(fails):
+async def test_no_failure_delays_the_next_boundary(fails):
     scene = Scene(Unavailable("no answer"))
     if fails == "the look":
         scene.world = Unavailable("no answer")
@@ -227,20 +233,20 @@ async def test_higher_priorities_go_first_while_machines_come_and_lower_ones_whi
     assert scene.queue.take() == Key("team", first)
 
 
-async def test_what_stands_in_the_way_is_looked_for_again_though_nobody_tells_when_it_goes():
+async def test_an_obstacle_without_a_watch_is_requeued():
     scene = Scene(None)
     scene.world = builders.world(bootstrap=builders.child(Role.BOOTSTRAP, ours=False))
     requeue = await scene.reconcile(KEY)
     assert requeue.backoff is BackoffKind.FAILURE
     assert "is not owned by this ScheduledMachine" in (requeue.failure or "")
-    assert scene.told == ["ScheduleActivated", "ForeignObject"]
+    assert scene.emitted == ["ScheduleActivated", "ForeignObject"]
 
 
 @pytest.mark.parametrize("reason", ["Forbidden", "ProviderNotFound", "ProviderRejected", "APIUnavailable"])
-async def test_a_creation_that_fails_is_tried_again_whatever_the_reason(reason):
+async def test_a_creation_that_fails_is_retried_for_every_reason(reason):
     scene = Scene(None)
-    trouble = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], read_reason(reason), "it failed")
-    scene.outcome = {"done": (), "failure": trouble}
+    failure = Failure(decide(builders.intent(), scene.world, MORNING).actions[0], read_reason(reason), "it failed")
+    scene.outcome = {"done": (), "failure": failure}
     requeue = await scene.reconcile(KEY)
     assert (requeue.failure, requeue.after, requeue.backoff) == ("it failed", None, BackoffKind.FAILURE)
     assert scene.written[0]["phase"] == "Error"
@@ -262,7 +268,7 @@ async def test_an_invalid_spec_is_not_tried_again_until_it_is_edited(now):
     await scene.reconcile(KEY)
     assert scene.written[0]["phase"] == "Error"
     assert scene.taken_after(24 * 3600) is None
-    assert scene.told[-1] == "InvalidSpec"
+    assert scene.emitted[-1] == "InvalidSpec"
 
 
 @pytest.mark.parametrize(
@@ -278,7 +284,7 @@ async def test_an_invalid_spec_is_not_tried_again_until_it_is_edited(now):
     ],
     ids=["pods that are not watched", "refused by a budget", "both"],
 )
-async def test_a_drain_is_looked_at_again_when_a_pause_is_over(world, blockers, seconds):
+async def test_a_drain_is_requeued_for_the_end_of_a_pause(world, blockers, seconds):
     scene = Scene(None)
     scene.clock.at = CLOSES + timedelta(minutes=1)
     scene.world = builders.draining_world(builders.pod(), **world)
@@ -295,7 +301,7 @@ async def test_a_drain_whose_pods_are_watched_is_left_alone_until_something_chan
     assert scene.taken_after(600) is None
 
 
-async def test_what_changed_under_our_hands_is_looked_at_again_at_once_and_ever_less_often():
+async def test_a_conflict_is_requeued_at_once_and_then_with_backoff():
     scene = Scene(None, None, None)
     scene.outcome = {"done": (), "interrupted": True}
     for pause in (0.1, 0.2, 0.4):

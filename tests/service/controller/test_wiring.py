@@ -1,4 +1,4 @@
-"""A controller that was put together and not started: what it tells of itself, and what a failed pass leads to."""
+"""A controller that was put together and not started: its gauges, and what a failed pass leads to."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 
 from service import metrics
 from service.clock import ManualClock
+from service.controller import gauges
 from service.controller.shared import Shared
 from service.controller.wiring import Controller
 from service.decide.world import Contract
@@ -17,7 +18,7 @@ from service.runtime.cache import Cache, Change, EventType
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.settings import Settings
-from service.sharding.fence import Fence, NotOursError
+from service.sharding.fence import Fence, ShardNotHeldError
 from service.sharding.shard import Shard, shard_number
 from tests.service.decide import builders
 from tests.service.decide.builders import MORNING
@@ -60,7 +61,7 @@ def shown(name: str, **labels: str) -> float | None:
 # The page of metrics
 
 
-def test_it_tells_the_time_that_schedules_live_by_and_how_far_its_clock_is_ahead(controller):
+def test_the_gauges_report_schedule_time_and_how_far_the_clock_is_ahead(controller):
     controller._shared.client.transport.skew_seconds = 3.5
     assert (shown("clock_time_seconds"), shown("clock_skew_seconds")) == (MORNING.timestamp(), 3.5)
 
@@ -85,14 +86,14 @@ def test_a_scrape_costs_no_walk_over_the_objects(controller, monkeypatch):
     assert walks == []
 
 
-def test_it_counts_objects_by_phase_whoever_serves_them(controller):
+def test_it_counts_objects_by_phase_in_all_shards(controller):
     hears_of(controller, *KEYS[:14], phase="Active")
     hears_of(controller, *KEYS[14:], phase="Inactive")
     counted = [shown("scheduledmachines", phase=phase) for phase in ("Active", "Inactive", "Error")]
     assert counted == [14, 6, 0]
 
 
-def test_it_tells_which_shards_it_holds_and_how_many_objects_they_have(controller):
+def test_the_gauges_report_the_held_shards_and_their_number_of_objects(controller):
     hears_of(controller, *KEYS)
     held = [shown("shard_held", shard=str(shard)) for shard in (FIRST, SECOND)]
     objects = [shown("shard_objects", shard=str(shard)) for shard in (FIRST, SECOND)]
@@ -101,14 +102,43 @@ def test_it_tells_which_shards_it_holds_and_how_many_objects_they_have(controlle
     assert (shown("shard_held", shard=str(FIRST)), shown("shard_objects", shard=str(FIRST))) == (0, 0)
 
 
-def test_it_tells_how_much_is_due_of_its_own(controller):
+def test_machines_in_trouble_are_named_with_what_their_status_says_as_far_as_that_is_bounded(controller):
+    late = [{"type": "Ready", "status": "False", "reason": "NotReadyInTime"}]
+    hears_of(controller, KEYS[0], phase="Active", conditions=late, message="no Node")
+    hears_of(controller, KEYS[1], phase="Error", message="x" * 1000)
+    hears_of(controller, KEYS[2], phase="Active", message="well")
+    rows = list(gauges.trouble(controller.watches.scheduled))
+    assert rows == [
+        ("team", "desk-0", "Active", "NotReadyInTime", "no Node"),
+        ("team", "desk-1", "Error", "", "x" * gauges.MESSAGE_MAX),
+    ]
+    many = [Key("team", f"broken-{number}") for number in range(gauges.NAMED_MAX + 5)]
+    hears_of(controller, *many, phase="Error")
+    assert len(list(gauges.trouble(controller.watches.scheduled))) == gauges.NAMED_MAX
+
+
+def test_nobody_is_named_unless_the_settings_say_so(controller):
+    hears_of(controller, KEYS[0], phase="Error", message="secret of a team")
+    assert "secret of a team" not in prometheus_client.generate_latest(metrics.REGISTRY).decode()
+
+
+def test_a_machine_that_is_out_of_trouble_is_no_longer_listed():
+    registry = prometheus_client.CollectorRegistry()
+    listed = metrics.ListGauge("trouble", "Names.", ["object"], registry=registry)
+    listed.rows = lambda: [("one",), ("two",)]
+    assert registry.get_sample_value("trouble", {"object": "two"}) == 1
+    listed.rows = lambda: [("one",)]
+    assert registry.get_sample_value("trouble", {"object": "two"}) is None
+
+
+def test_the_gauge_counts_the_due_keys_of_its_own_shards(controller):
     for key in KEYS:
         controller.queue.add(key)
     assert controller.queue.take() in OURS
     assert shown("queue_depth") == len(OURS) - 1
 
 
-# What wakes whom
+# Which event wakes which object
 
 
 def test_who_waits_for_a_host_is_woken_when_it_becomes_free_though_another_replica_serves_who_had_it(controller):
@@ -171,5 +201,5 @@ def test_a_key_whose_handling_fails_by_a_bug_is_handled_again_after_a_back_off(c
 
 
 def test_what_another_replica_serves_by_now_is_left_to_it(controller):
-    controller._failed(OURS[0], NotOursError("not ours any more"))
+    controller._failed(OURS[0], ShardNotHeldError("not ours any more"))
     assert controller.queue.waiting == 0

@@ -21,7 +21,7 @@ def scheduled(name="desk", *, created="2026-01-01T00:00:00Z", has_machine=False,
 
 
 def host_terms(raw):
-    return list(hosts.host_terms(DEFAULT_IDENTITIES, raw))
+    return list(hosts.host_terms(raw, lambda given: hosts.named_host(DEFAULT_IDENTITIES, given)))
 
 
 def conflict(mine, *peers, now=OPEN):

@@ -83,13 +83,13 @@ async def test_what_was_known_stays_while_the_server_does_not_answer_and_it_is_a
         await until(lambda: not kinds)
 
 
-async def test_it_ends_when_it_is_told_to_though_a_definition_changes_at_that_moment(server, monkeypatch):
+async def test_it_stops_when_asked_although_a_definition_changes_at_that_moment(server, monkeypatch):
     monkeypatch.setattr(module, "PAUSES", (60.0,))
     scopes = Scopes(server, POLICY, set())
     task = asyncio.create_task(scopes.run())
     await until(lambda: server.asked == 2 and not scopes._due.is_set())
     scopes.changed("a.io")
-    await asyncio.sleep(0)  # whoever waits for that has been woken
+    await asyncio.sleep(0)  # the waiting task has been woken
     task.cancel()
     await asyncio.wait((task,), timeout=30)
     assert task.cancelled()

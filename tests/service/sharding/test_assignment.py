@@ -10,7 +10,7 @@ from service.kube.resource import SCHEDULED_MACHINES
 from service.runtime.informer import Informer
 from service.runtime.key import Key
 from service.sharding.assignment import ShardAssignment, ShardQueue
-from service.sharding.fence import Fence, NotOursError
+from service.sharding.fence import Fence, ShardNotHeldError
 from service.sharding.shard import SHARD, Shard, shard_index, shard_number
 from tests.service.decide.builders import MORNING
 
@@ -79,7 +79,7 @@ async def test_a_key_whose_shard_is_lost_during_its_pass_writes_nothing_more_and
         care.queue.retry(key, after=30.0)
         care.fence.check()
 
-    with pytest.raises(NotOursError):
+    with pytest.raises(ShardNotHeldError):
         await care.ownership.handle(key, work)
     assert (care.queue.waiting, key in care.let_go) == (0, True)
 
@@ -92,9 +92,9 @@ async def test_a_key_whose_shard_is_lost_and_acquired_again_during_its_pass_is_q
         care.lose()
         care.fence.extend(FIRST, 60.0)
         care.ownership.acquired(FIRST)
-        raise NotOursError("its write was refused in between")
+        raise ShardNotHeldError("its write was refused in between")
 
-    with suppress(NotOursError):
+    with suppress(ShardNotHeldError):
         await care.ownership.handle(key, work)
     care.queue.done(key)
     assert key in care.due()

@@ -20,14 +20,6 @@ KEY = Key("team", "desk")
 SHORT = LeaseTimes(duration=0.9, deadline=0.6, retry=0.1)
 
 
-class Now:
-    def __init__(self):
-        self.at = 100.0
-
-    def __call__(self):
-        return self.at
-
-
 class NoOtherReleases:
     """There is no other release; tests/service/sharding/test_releases.py is about those."""
 
@@ -102,11 +94,6 @@ class Server:
 class Calls:
     def __init__(self):
         self.acquired, self.lost = [], []
-
-
-@pytest.fixture
-def now():
-    return Now()
 
 
 @pytest.fixture

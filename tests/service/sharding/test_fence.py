@@ -7,33 +7,21 @@ from typing import Any
 import pytest
 
 from service.runtime.key import Key
-from service.sharding.fence import Fence, NoFence, NotOursError, boottime
+from service.sharding.fence import Fence, NoFence, ShardNotHeldError, boottime
 from service.sharding.shard import Shard
 
 KEY = Key("default", "one")
 
 
-class Now:
-    def __init__(self):
-        self.at = 50.0
-
-    def __call__(self):
-        return self.at
-
-
-@pytest.fixture
-def now():
-    return Now()
-
-
 @pytest.fixture
 def fence(now):
+    now.at = 50.0
     return Fence(3, now)
 
 
 def test_nothing_is_ours_before_a_lease_is_held(fence):
     assert not fence.owns(KEY)
-    with fence.acting_for(KEY), pytest.raises(NotOursError, match="default/one"):
+    with fence.acting_for(KEY), pytest.raises(ShardNotHeldError, match="default/one"):
         fence.check()
 
 
@@ -44,7 +32,7 @@ def test_a_shard_is_ours_until_its_lease_runs_out(fence, now):
         now.at = 59.99
         fence.check()
         now.at = 60.0
-        with pytest.raises(NotOursError):
+        with pytest.raises(ShardNotHeldError):
             fence.check()
 
 
@@ -70,7 +58,7 @@ def test_a_single_replica_without_leases_has_always_held_its_shard():
 def test_a_shard_that_was_given_up_is_refused_at_once(fence):
     fence.extend(fence.shard(KEY), 60.0)
     fence.drop(fence.shard(KEY))
-    with fence.acting_for(KEY), pytest.raises(NotOursError):
+    with fence.acting_for(KEY), pytest.raises(ShardNotHeldError):
         fence.check()
 
 
@@ -91,7 +79,7 @@ async def test_what_a_pass_starts_beside_itself_is_checked_too(fence):
 
     with fence.acting_for(KEY):
         results = await asyncio.gather(write(), write(), return_exceptions=True)
-    assert all(isinstance(result, NotOursError) for result in results)
+    assert all(isinstance(result, ShardNotHeldError) for result in results)
 
 
 def test_a_shard_is_busy_while_a_pass_over_one_of_its_objects_runs(fence):
@@ -130,17 +118,17 @@ class Watcher:
 def test_the_watchdog_is_armed_to_end_the_process_before_others_may_act(now):
     watchdog: Any = Watcher()
     fence = Fence(3, now, watchdog)
-    fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
+    fence.extend(fence.shard(KEY), 110.0, others_from=115.0)
     with fence.acting_for(KEY):
         fence.check()
-    assert watchdog.watched == [62.5]
+    assert watchdog.watched == [112.5]
 
 
 def test_an_expired_lease_refuses_a_write_without_arming_the_watchdog(now):
     watchdog: Any = Watcher()
     fence = Fence(3, now, watchdog)
-    fence.extend(fence.shard(KEY), 60.0, others_from=65.0)
-    now.at = 100.0
-    with fence.acting_for(KEY), pytest.raises(NotOursError):
+    fence.extend(fence.shard(KEY), 110.0, others_from=115.0)
+    now.at = 120.0
+    with fence.acting_for(KEY), pytest.raises(ShardNotHeldError):
         fence.check()
     assert watchdog.watched == []

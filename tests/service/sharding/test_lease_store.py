@@ -10,19 +10,6 @@ from service.sharding.shard import Shard
 SHARD = Shard(0, 2)
 
 
-class Now:
-    def __init__(self):
-        self.at = 100.0
-
-    def __call__(self):
-        return self.at
-
-
-@pytest.fixture
-def now():
-    return Now()
-
-
 @pytest.fixture
 async def store(now):
     async with Client.from_inline("https://127.0.0.1:1") as client:

@@ -12,13 +12,6 @@ from service.sharding.leases import LeaseTimes
 from service.sharding.releases import LEASE_NAME, PREFIX, ReleaseRegistry
 
 
-class Now:
-    at = 100.0
-
-    def __call__(self):
-        return self.at
-
-
 class Server:
     """One Lease of our own, and those of others; `fails` is raised by every request."""
 
@@ -58,11 +51,6 @@ def lease(namespace, annotations, version=1):
 
 def foreign(*watches, namespace="other", version=1, renewal="r"):
     return lease(namespace, {f"{PREFIX}a": Announcement(watches, 60.0, renewal).to_json()}, version)
-
-
-@pytest.fixture
-def now():
-    return Now()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ class Endless:
     def __init__(self):
         self.sent = 0
 
-    async def iter_any(self):
+    async def pieces(self):
         for version in count(2, CHUNK):
             self.sent += CHUNK
             yield b"".join(
@@ -36,7 +36,7 @@ def noisy_client():
 
     @asynccontextmanager
     async def stream(_request, *, idle_seconds):
-        yield content
+        yield content.pieces()
 
     async def call(_request):
         return b'{"metadata":{"resourceVersion":"1"},"items":[]}'
