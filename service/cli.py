@@ -22,6 +22,7 @@ from service.commands.table import (
     UsageError,
     chosen_command,
 )
+from service.imports import without_collection
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(words: list[str]) -> int:
     chosen = chosen_command(words)
     if chosen and chosen.own_parser and not _needs_typer(words):
-        return int(import_module(chosen.module).main(words[1:]) or 0)
+        with without_collection():
+            command = import_module(chosen.module)
+        return int(command.main(words[1:]) or 0)
     from service.commands import root  # noqa: PLC0415 - the agent and the operator do not need Typer
 
     return root.run(words)

@@ -30,7 +30,7 @@ prints the version, `5spot COMMAND --help` describes a command, and `FIVESPOT_DE
 _METRICS: Final = f"""\
 {_MADE}# Metrics
 
-Served at `/metrics` on port 8080, in the formats of Prometheus and OpenMetrics. [Monitoring](../monitoring.md) tells
+Served at `/metrics` on port 8080, in the formats of Prometheus and OpenMetrics. [Monitoring](../monitoring.md) says
 which of them to watch, and what to do. Beside these there are `fivespot_process_*` (processor time, memory, open files)
 and Python's own `python_*`. A histogram has the series `_bucket`, `_sum` and `_count`.
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -18,9 +19,42 @@ TIMES_MAX: Final = 3
 LABEL: Final = 15
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
-_BLOCKS: Final = {"open": "█", "partly": "▄", "closed": "·", "skipped": " ", "more": "…", "becomes": "→"}
-_PLAIN: Final = {"open": "#", "partly": "+", "closed": ".", "skipped": " ", "more": "...", "becomes": "->"}
+
+
+class Shade(StrEnum):
+    """What a part of a day is besides open or closed; of several the first is shown."""
+
+    LEAD = "lead"
+    ADDED = "added"
+    """In service by an override only."""
+    REMOVED = "removed"
+    """Out of service by an override only."""
+
+
+_BLOCKS: Final = {
+    "open": "█",
+    "partly": "▄",
+    "closed": "·",
+    "skipped": " ",
+    "more": "…",
+    "becomes": "→",
+    Shade.LEAD: "░",
+    Shade.ADDED: "▓",
+    Shade.REMOVED: "x",
+}
+_PLAIN: Final = {
+    "open": "#",
+    "partly": "+",
+    "closed": ".",
+    "skipped": " ",
+    "more": "...",
+    "becomes": "->",
+    Shade.LEAD: "-",
+    Shade.ADDED: "o",
+    Shade.REMOVED: "x",
+}
 _NO_NOTES: Final[Mapping[date, str]] = {}
+_NO_SHADES: Final[Mapping[Shade, Iterable[Window]]] = {}
 SIGNS: Final = "".join(_BLOCKS.values())
 """A terminal that cannot show all of these gets plain signs."""
 
@@ -46,6 +80,7 @@ class Day:
 
     shown: list[Piece] = field(default_factory=list)
     open: list[Piece] = field(default_factory=list)
+    shades: dict[Shade, list[Piece]] = field(default_factory=lambda: {shade: [] for shade in Shade})
     opened_before: bool = False
     """Whether its first window opened before the period."""
     closes_after: bool = False
@@ -68,8 +103,19 @@ def local_days(period: Period, zone: Zone) -> Iterator[date]:
     yield from (date.fromordinal(day + _EPOCH) for day in dict.fromkeys(piece.day for piece in pieces))
 
 
+def sign(shade: Shade, *, plain: bool) -> str:
+    """The sign for a part of the day of a shade."""
+    return (_PLAIN if plain else _BLOCKS)[shade]
+
+
 def drawn(
-    windows: Iterable[Window], zone: Zone, period: Period, notes: Mapping[date, str] = _NO_NOTES, *, plain: bool = False
+    windows: Iterable[Window],
+    zone: Zone,
+    period: Period,
+    notes: Mapping[date, str] = _NO_NOTES,
+    *,
+    shades: Mapping[Shade, Iterable[Window]] = _NO_SHADES,
+    plain: bool = False,
 ) -> Iterator[str]:
     """The lines of the table: a scale, then a bar for each local day of the period; `windows` come whole."""
     days: defaultdict[int, Day] = defaultdict(Day)
@@ -81,10 +127,16 @@ def drawn(
             days[piece.day].open.append(piece)
         days[pieces[0].day].opened_before |= window.opens < period.start
         days[pieces[-1].day].closes_after |= window.closes > period.end
+    for shade, parts in shades.items():
+        for part in parts:
+            for piece in _pieces(part.cut(period.start, period.end), zone):
+                days[piece.day].shades[shade].append(piece)
     yield " " * LABEL + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
+    signs = _PLAIN if plain else _BLOCKS
     for number, day in sorted(days.items()):
         note = notes.get(date.fromordinal(number + _EPOCH))
-        yield _line(number, day, _PLAIN if plain else _BLOCKS) + (f"  [{note}]" if note else "")
+        line = _line(number, day, signs)
+        yield f"{line}  [{note}]" if note else line
 
 
 def _pieces(window: Window, zone: Zone) -> Iterator[Piece]:
@@ -100,13 +152,17 @@ def _pieces(window: Window, zone: Zone) -> Iterator[Piece]:
 
 def _line(number: int, day: Day, signs: dict[str, str]) -> str:
     when = date.fromordinal(number + _EPOCH)
-    bar = "".join(signs[_state(*cell)] for cell in zip(_cells(day.shown), _cells(day.open), strict=True))
+    shades = zip(*(_cells(pieces) for pieces in day.shades.values()), strict=True)
+    cells = zip(_cells(day.shown), _cells(day.open), shades, strict=True)
+    bar = "".join(signs[_state(*cell)] for cell in cells)
     return f"{when:%a} {when.isoformat()} {bar}  {_times(day, signs)}{_change(day, signs)}".rstrip()
 
 
-def _state(shown: int, opened: int) -> str:
+def _state(shown: int, opened: int, shaded: tuple[int, ...]) -> str:
     if shown == 0:
         return "skipped"
+    if any(shaded):
+        return next(shade for shade, seconds in zip(Shade, shaded, strict=True) if seconds)
     if opened == 0:
         return "closed"
     return "open" if opened == shown else "partly"

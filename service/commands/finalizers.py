@@ -46,7 +46,7 @@ class RemainingMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReleaseTarget:
     """A ScheduledMachine as the API server showed it, and what happened to its finalizer."""
 
     name: Name
@@ -79,7 +79,7 @@ class Found:
         }
 
 
-async def find(client: Client, *, namespace: str | None, wanted: Sequence[Name] = ()) -> list[Found]:
+async def find(client: Client, *, namespace: str | None, wanted: Sequence[Name] = ()) -> list[ReleaseTarget]:
     """The ScheduledMachines that carry our finalizer, or all that `wanted` names, with their Machines.
 
     Raises:
@@ -97,7 +97,7 @@ async def find(client: Client, *, namespace: str | None, wanted: Sequence[Name] 
     return [replace(each, machine=machines.get(each.name)) for each in seen]
 
 
-async def release(client: Client, found: Sequence[Found], *, dry_run: bool) -> AsyncIterator[Found]:
+async def release(client: Client, found: Sequence[ReleaseTarget], *, dry_run: bool) -> AsyncIterator[ReleaseTarget]:
     """Removes our finalizer from each object, several at once; yields each as it is done, in order."""
     for first in range(0, len(found), AT_ONCE):
         batch = found[first : first + AT_ONCE]
@@ -105,7 +105,7 @@ async def release(client: Client, found: Sequence[Found], *, dry_run: bool) -> A
             yield each
 
 
-async def _look(client: Client, name: Name) -> Found:
+async def _look(client: Client, name: Name) -> ReleaseTarget:
     try:
         return _found(await client.get(SCHEDULED_MACHINES, name[1], namespace=name[0]))
     except NotFound as error:
@@ -114,11 +114,11 @@ async def _look(client: Client, name: Name) -> Found:
         raise LookupError(f"there is no {names.KIND} {'/'.join(name)}") from None
 
 
-def _found(raw: Raw) -> Found:
+def _found(raw: Raw) -> ReleaseTarget:
     metadata = raw["metadata"]
     finalizers = tuple(metadata.get("finalizers") or ())
     recorded = (raw.get("status") or {}).get("machineRef") or {}
-    return Found(
+    return ReleaseTarget(
         name=(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
@@ -142,7 +142,7 @@ async def _machines(client: Client, namespace: str | None) -> dict[Name, Remaini
     }
 
 
-async def _release(client: Client, found: Found, *, dry_run: bool) -> Found:
+async def _release(client: Client, found: ReleaseTarget, *, dry_run: bool) -> ReleaseTarget:
     try:
         for _ in range(ATTEMPTS):
             if found.outcome is not ReleaseOutcome.HELD:
@@ -160,7 +160,7 @@ async def _release(client: Client, found: Found, *, dry_run: bool) -> Found:
     return replace(found, outcome=ReleaseOutcome.FAILED, error=f"changed during each of {ATTEMPTS} attempts; try again")
 
 
-async def _remove(client: Client, found: Found, *, dry_run: bool) -> None:
+async def _remove(client: Client, found: ReleaseTarget, *, dry_run: bool) -> None:
     guarded = {"uid": found.uid, "resourceVersion": found.version, "finalizers": list(found.others) or None}
     namespace, name = found.name
     await client.patch(
@@ -173,7 +173,7 @@ async def _remove(client: Client, found: Found, *, dry_run: bool) -> None:
     )
 
 
-async def _again(client: Client, found: Found) -> Found:
+async def _again(client: Client, found: ReleaseTarget) -> ReleaseTarget:
     namespace, name = found.name
     now = _found(await client.get(SCHEDULED_MACHINES, name, namespace=namespace))
     if now.uid != found.uid:

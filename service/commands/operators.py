@@ -1,4 +1,4 @@
-"""Tells from the Leases of shards whether an operator is running; for `5spot release`."""
+"""Reads from the Leases of shards whether an operator is running; for `5spot release`."""
 
 import asyncio
 from dataclasses import dataclass

@@ -43,6 +43,27 @@ Context = Annotated[str | None, of_cluster("--context", text="Default: the kubec
 Output = Annotated[
     Literal["text", "json"], typer.Option("-o", "--output", metavar="text|json", help="How to print the result.")
 ]
+TableOutput = Annotated[
+    Literal["table", "json", "yaml"],
+    typer.Option("-o", "--output", metavar="table|json|yaml", help="How to print."),
+]
+FleetNamespace = Annotated[
+    str | None, of_cluster("-n", "--namespace", text="Namespace to look at. Default: the context's.")
+]
+AllNamespaces = Annotated[bool, of_cluster("-A", "--all-namespaces", text="Every namespace.")]
+
+MachineName = Annotated[str, typer.Argument(metavar="NAME", help="The ScheduledMachine.")]
+MachineNamespace = Annotated[
+    str | None, of_cluster("-n", "--namespace", text="Namespace of the machine. Default: the context's.")
+]
+OverrideUntil = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Until a time on your clock: 22:00, or 2026-11-20T22:00."),
+]
+OverrideLength = Annotated[
+    str | None, typer.Option("--for", metavar="DURATION", help="For how long instead: 2h, or 1h30m.")
+]
+OverrideReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for people.", show_default=False)]
 
 
 @dataclass(frozen=True, slots=True)

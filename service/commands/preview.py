@@ -36,7 +36,12 @@ Examples:
         The table ends with the last day in the schedule's time zone. … marks a window that opens before the period or
         closes after it. JSON has exactly the period; `cut` names the ends of a window that lie outside it.
 
-        Calendars that a schedule names come from the same files, with the ConfigMaps beside them, or from the cluster,
+        Leads (startEarly, stopEarly) and the gaps that they bridge have a shade of their own, with a line that says how
+        long they are; Auto is what the status says, or else its default. So has what ScheduleOverrides, from the same
+        files or from the cluster, add to the windows and remove from them. JSON has the windows alone.
+
+        A machine that names a class is shown without it; with -f class.yaml its parameters are checked, too. Calendars
+        that a schedule names come from the same files, with the ConfigMaps beside them, or from the cluster,
         with your rights. Dates on which an exception decides are marked, with their names.
     """),
     epilog=EPILOG,
@@ -101,7 +106,9 @@ def preview(  # noqa: PLR0913 - one parameter for each option
         reading = verdicts.judge_all(paths, policy, recursive=recursive, wanted=(names.KIND,))
         found = windows.of_files(reading, span, operator_namespace)
         return printing.print_windows(found, span, output, readable=reading.readable)
+    from service.commands import storedwindows  # noqa: PLC0415 - files need no client
+
     access = options.ClusterChoice(kubeconfig, context)
-    place = windows.Stored(in_cluster, namespace, operator_namespace)
-    found = windows.of_cluster(place, access, policy, span)
+    place = storedwindows.Stored(in_cluster, namespace, operator_namespace)
+    found = storedwindows.of_cluster(place, access, policy, span)
     return printing.print_windows(found, span, output)

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from service.imports import import_libraries, without_collection
 from service.settings import Settings, add_flags, from_flags
 
 DESCRIPTION: Final = "Runs the operator: admission webhooks, controller, health and metrics in one process."
@@ -33,10 +34,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(settings: Settings) -> None:
     # Only now: help and completion do not wait for the servers and the controller.
-    import uvloop  # noqa: PLC0415
+    with without_collection():
+        import_libraries()
+        import uvloop  # noqa: PLC0415
 
-    from service import app, log  # noqa: PLC0415
-    from service.runtime import memory  # noqa: PLC0415
+        from service import app, log  # noqa: PLC0415
+        from service.runtime import memory  # noqa: PLC0415
 
     log.configure(settings.log_level, settings.log_format)
     memory.configure()

@@ -1,7 +1,7 @@
-"""Reads the time that `5spot preview --from` takes."""
+"""Reads the times that options take: `--from` of `5spot preview`, `--until` of the commands for overrides."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
 DAYS_MAX: Final = 3660
@@ -25,3 +25,39 @@ def first_instant(text: str) -> date:
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{text!r} does not exist: {error}") from None
     raise ValueError(f"{text!r} is neither a date such as 2026-03-08 nor a time such as 2026-03-08T00:00:00Z")
+
+
+_CLOCK: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_LOCAL: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}")
+
+
+def end_instant(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
+    """The instant that `--until` means, in UTC: a time of day is the next one on the user's clock.
+
+    Raises:
+        ValueError: with a sentence that says what to write instead.
+    """
+    try:
+        if match := _CLOCK.fullmatch(text):
+            return _next(int(match[1]), int(match[2]), now, zone)
+        if _LOCAL.fullmatch(text):
+            return _instant(datetime.fromisoformat(text.upper()), zone)
+        if _RFC3339.fullmatch(text):
+            return datetime.fromisoformat(text.upper()).astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{text!r} does not exist: {error}") from None
+    raise ValueError(
+        f"{text!r} is neither a time of day such as 22:00, nor a time such as 2026-11-20T22:00 on your clock or "
+        "2026-11-20T22:00:00Z"
+    )
+
+
+def _next(hour: int, minute: int, now: datetime, zone: tzinfo | None) -> datetime:
+    """The next time that the user's clock shows this: today, or tomorrow if that has passed."""
+    today = now.astimezone(zone).replace(hour=hour, minute=minute, second=0, microsecond=0, tzinfo=None, fold=0)
+    found = _instant(today, zone)
+    return found if found > now else _instant(today + timedelta(days=1), zone)
+
+
+def _instant(local: datetime, zone: tzinfo | None) -> datetime:
+    return (local.replace(tzinfo=zone) if zone else local).astimezone(UTC)

@@ -9,7 +9,7 @@ import typer
 
 from crds import names
 from service.commands import cluster, finalizers, operators
-from service.commands.finalizers import Found, Name, ReleaseOutcome, RemainingMachine
+from service.commands.finalizers import Name, ReleaseOutcome, ReleaseTarget, RemainingMachine
 from service.commands.operators import Holder, Holders
 from service.commands.options import ClusterChoice
 from service.commands.table import FAILED, PROGRAM, WRONG_USAGE, UsageError
@@ -102,7 +102,7 @@ def _identities(holders: Collection[Holder]) -> str:
     return ", ".join(sorted({holder.identity for holder in holders}))
 
 
-def _confirmed(request: ReleaseRequest, found: Sequence[Found]) -> bool:
+def _confirmed(request: ReleaseRequest, found: Sequence[ReleaseTarget]) -> bool:
     held = [each for each in found if each.outcome is ReleaseOutcome.HELD]
     if request.confirmed or request.dry_run or not held:
         return True
@@ -119,7 +119,7 @@ def _confirmed(request: ReleaseRequest, found: Sequence[Found]) -> bool:
     return False
 
 
-async def _release(client: Client, found: Sequence[Found], request: ReleaseRequest) -> list[Found]:
+async def _release(client: Client, found: Sequence[ReleaseTarget], request: ReleaseRequest) -> list[ReleaseTarget]:
     done = []
     async for each in finalizers.release(client, found, dry_run=request.dry_run):
         done.append(each)
@@ -132,12 +132,12 @@ async def _release(client: Client, found: Sequence[Found], request: ReleaseReque
     return done
 
 
-def line(each: Found, *, dry_run: bool) -> str:
+def line(each: ReleaseTarget, *, dry_run: bool) -> str:
     """One object, for people."""
     return f"{'/'.join(each.name)}: {'; '.join(_facts(each, dry_run=dry_run))}"
 
 
-def _facts(each: Found, *, dry_run: bool) -> Iterator[str]:
+def _facts(each: ReleaseTarget, *, dry_run: bool) -> Iterator[str]:
     match each.outcome:
         case ReleaseOutcome.GONE:
             yield "was deleted in the meantime"
@@ -156,7 +156,7 @@ def _facts(each: Found, *, dry_run: bool) -> Iterator[str]:
         yield _left(each.machine, each.name[0])
 
 
-def _deletion(each: Found) -> Iterator[str]:
+def _deletion(each: ReleaseTarget) -> Iterator[str]:
     if each.deleting and each.others:
         yield f"its deletion still waits for {', '.join(each.others)}"
     elif each.deleting:
@@ -170,7 +170,7 @@ def _left(machine: RemainingMachine, namespace: str) -> str:
     return f"Machine {machine.name} stays until you delete it ({command})"
 
 
-def _summary(done: Sequence[Found], *, dry_run: bool) -> str:
+def _summary(done: Sequence[ReleaseTarget], *, dry_run: bool) -> str:
     if not done:
         return f"no {names.KIND} carries our finalizer"
     released = sum(each.outcome is ReleaseOutcome.RELEASED for each in done)

@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False)
 
 EPILOG: Final = """
 Exit codes:
-  0   every ScheduledMachine and every calendar is allowed
+  0   every ScheduledMachine, calendar, override and class is allowed
   1   at least one of them is rejected
   2   wrong usage, a file that cannot be read, or nothing to check
   70  a bug in 5spot
@@ -22,14 +22,18 @@ Exit codes:
 Examples:
   5spot validate machines/ -R                    with subdirectories
   5spot validate -f desk-7.yaml -o json          a verdict for programs
+  5spot validate desk-7.yaml -f class.yaml       with its class
   kubectl get sm -A -o yaml | 5spot validate -   standard input"""
 
 
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Checks ScheduledMachines, ScheduleCalendars and ClusterScheduleCalendars without a cluster, with the same rules
-        as the admission webhook. Objects of other kinds are skipped.
+        Checks ScheduledMachines, calendars, overrides and ScheduledMachineClasses without a cluster, with the same
+        rules as the admission webhook. Objects of other kinds are skipped.
+
+        Parameters are checked if the file of their class is given too. With the manifest of a Namespace, so is what
+        its labels allow.
 
         Of a calendar in the iCalendar format the webhook reads only the size. Here a warning says if no schedule could
         use it; give the file of its ConfigMap too.

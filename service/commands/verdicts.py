@@ -10,19 +10,22 @@ from crds import names
 from crds.calendarrules import KINDS as CALENDARS
 from crds.calendarrules import CalendarVerdict, check_calendar
 from crds.calendars import CalendarKind
+from crds.classrules import ClassVerdict, check_class
+from crds.overriderules import OverrideVerdict, check_override
 from crds.providers import ProviderPolicy
 from crds.rules import Verdict, check
 from crds.schedulecalendar import CalendarSpec
-from crds.scheduledmachine import ScheduledMachine
+from crds.schedulespec import ScheduleSpec
 from crds.violations import shown
 from service.commands.documents import Document, UnreadableFile, read
 from service.commands.filenames import expanded
+from service.fleet.tenancies import NO_TENANCIES, Tenancies
 
 ALLOWED: Final = 0
 REJECTED: Final = 1
 UNREADABLE: Final = 2
 
-KINDS: Final = (names.KIND, *CALENDARS)
+KINDS: Final = (names.KIND, *CALENDARS, names.OVERRIDE_KIND, names.CLASS_KIND)
 LISTS: Final = ("List", *(f"{kind}List" for kind in KINDS))
 _BY_ANY_CASE: Final = {kind.lower(): kind for kind in KINDS}
 _SEPARATE: Final = "separate them with ---"
@@ -30,19 +33,20 @@ _SEPARATE: Final = "separate them with ---"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A manifest with its verdict; the namespace of a ClusterScheduleCalendar is empty."""
+    """A manifest with its verdict; the namespace of what is in none is empty."""
 
     document: Document
     kind: str
     name: str
     namespace: str
-    verdict: Verdict | CalendarVerdict
+    verdict: Verdict | CalendarVerdict | OverrideVerdict | ClassVerdict
     warnings: tuple[str, ...] = ()
 
     @property
-    def machine(self) -> ScheduledMachine | None:
-        """The ScheduledMachine, if it is one and can be read."""
-        return self.verdict.model if isinstance(self.verdict, Verdict) else None
+    def schedule(self) -> ScheduleSpec | None:
+        """The schedule of a ScheduledMachine, if it is one and can be read."""
+        written = self.verdict.written if isinstance(self.verdict, Verdict) else None
+        return written.schedule if written is not None else None
 
     @property
     def calendar(self) -> CalendarSpec | None:
@@ -94,7 +98,8 @@ def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool, want
             unreadable.append(each)
         else:
             documents.append(each)
-    judged = [judge(each, policy) for each in documents if is_ours(each.content)]
+    tenancies = Tenancies.of((each.content for each in documents), policy)
+    judged = [judge(each, policy, tenancies) for each in documents if is_ours(each.content)]
     _name_skipped(documents, with_config_maps=all(each.kind == names.KIND for each in judged))
     if not unreadable and not any(each.kind in wanted for each in judged):
         sys.stderr.write(f"there is no {names.KIND} in {', '.join(files)}\n")
@@ -148,7 +153,7 @@ def _not_a_manifest(content: Any) -> str | None:
 
 
 def is_ours(content: dict[str, Any]) -> bool:
-    """Whether this is a ScheduledMachine or a calendar of any version, or is meant to be one."""
+    """Whether this is an object of our own kinds, of any version, or is meant to be one."""
     kind, version = content.get("kind"), content.get("apiVersion")
     named = isinstance(kind, str) and kind.lower() in _BY_ANY_CASE
     if not isinstance(version, str):
@@ -156,7 +161,7 @@ def is_ours(content: dict[str, Any]) -> bool:
     return version.partition("/")[0] == names.GROUP and (named or not isinstance(kind, str))
 
 
-def judge(document: Document, policy: ProviderPolicy) -> Judged:
+def judge(document: Document, policy: ProviderPolicy, tenancies: Tenancies = NO_TENANCIES) -> Judged:
     """The verdict on one manifest; without a namespace it counts as in `default`."""
     kind = _BY_ANY_CASE.get(str(document.content.get("kind")).lower(), names.KIND)
     metadata = document.content.get("metadata")
@@ -164,8 +169,13 @@ def judge(document: Document, policy: ProviderPolicy) -> Judged:
     name = str(shown(known.get("name") or known.get("generateName") or ""))
     namespace = str(shown(known.get("namespace") or "default"))
     if kind == names.KIND:
-        verdict = check(document.content, policy=policy)
+        verdict = check(document.content, policy=policy, tenancy=tenancies.of_namespace(namespace))
         return Judged(document, kind, name, namespace, verdict, verdict.warnings)
+    if kind == names.OVERRIDE_KIND:
+        return Judged(document, kind, name, namespace, check_override(document.content))
+    if kind == names.CLASS_KIND:
+        found = check_class(document.content, policy=policy)
+        return Judged(document, kind, name, "", found, found.warnings)
     judgement = check_calendar(document.content, kind=CALENDARS[kind])
     in_none = CALENDARS[kind] is CalendarKind.CLUSTER
     return Judged(document, kind, name, "" if in_none else namespace, judgement)
@@ -203,7 +213,7 @@ def verdict_lines(judged: Judged) -> Iterator[str]:
 
 
 def _title(judged: Judged) -> str:
-    """A ScheduledMachine is named as kubectl does; a calendar has its kind before it."""
+    """A ScheduledMachine is named as kubectl does; other kinds have their name before it."""
     place = f"{judged.namespace}/{judged.name}" if judged.namespace else judged.name
     return place if judged.kind == names.KIND else f"{judged.kind} {place}"
 

@@ -1,24 +1,19 @@
-"""Finds the ScheduledMachines that `5spot preview` is asked for, and the calendars that they name."""
+"""What `5spot preview` is asked for, and what it finds of that in files."""
 
-import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from crds import names
-from crds.providers import ProviderPolicy
 from crds.values import Zone
 from service.commands import calendars
 from service.commands.bars import Period
-from service.commands.calendars import CalendarSource
-from service.commands.documents import Document
+from service.commands.calendars import AvailableCalendars
 from service.commands.filenames import looks_like_a_file
-from service.commands.options import ClusterChoice
 from service.commands.table import UsageError
-from service.commands.verdicts import Judged, Reading, judge
-
-if TYPE_CHECKING:
-    from service.kube.client import Client
+from service.commands.verdicts import Judged, Reading
+from service.fleet.overrides import ListedOverrides
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -65,62 +60,24 @@ def sorted_out(what: list[str], files: list[str], namespace: str | None) -> tupl
     return paths, in_cluster
 
 
-class Found(NamedTuple):
-    """The ScheduledMachines asked for, and the calendars that they name."""
+class PreviewInput(NamedTuple):
+    """The ScheduledMachines asked for, the calendars that they name, and the overrides beside them."""
 
     judged: list[Judged]
-    calendars: CalendarSource
+    calendars: AvailableCalendars
+    overrides: ListedOverrides
 
 
-class Stored(NamedTuple):
-    """Which objects of a cluster are asked for: those named, or all of the namespace."""
-
-    wanted: list[str]
-    namespace: str | None
-    operator_namespace: str
-
-
-def of_files(reading: Reading, span: DayRange, operator_namespace: str) -> Found:
-    """The ScheduledMachines of files, and the calendars beside them."""
+def of_files(reading: Reading, span: DayRange, operator_namespace: str) -> PreviewInput:
+    """The ScheduledMachines of files, and the calendars and overrides beside them."""
     judged = [each for each in reading.judged if each.kind == names.KIND]
-    return Found(judged, calendars.from_files(reading.contents, judged, span.today, operator_namespace))
+    found = calendars.from_files(reading.contents, judged, span.today, operator_namespace)
+    return PreviewInput(judged, found, ListedOverrides.read(_overrides(reading), datetime.now(UTC)))
 
 
-def of_cluster(stored: Stored, access: ClusterChoice, policy: ProviderPolicy, span: DayRange) -> Found:
-    """The verdict on objects in a cluster, and the calendars that they name."""
-    from service.kube.errors import KubeError  # noqa: PLC0415 - files need no client
-
-    try:
-        judged, found = asyncio.run(_read(stored, access, policy))
-    except (KubeError, ValueError) as error:  # ValueError: the kubeconfig
-        hint = f"; if {stored.wanted[0]} is a file, it does not exist here" if stored.wanted else ""
-        raise UsageError(f"cannot read from the cluster: {error}{hint}") from None
-    return Found(judged, found.source(span.today, stored.operator_namespace))
-
-
-async def _read(
-    stored: Stored, access: ClusterChoice, policy: ProviderPolicy
-) -> tuple[list[Judged], calendars.StoredCalendars]:
-    from service.commands import cluster  # noqa: PLC0415 - see above
-
-    namespace = stored.namespace or cluster.default_namespace(access)
-    async with await cluster.connect(access) as client:
-        found = await _machines(client, stored.wanted, namespace)
-        judged = [judge(Document("the cluster", 1, _whole(each)), policy) for each in found]
-        return judged, await calendars.read_stored(client, judged, stored.operator_namespace)
-
-
-async def _machines(client: "Client", wanted: list[str], namespace: str) -> list[dict[str, Any]]:
-    from service.kube.resource import SCHEDULED_MACHINES  # noqa: PLC0415 - see above
-
-    if wanted:
-        return [await client.get(SCHEDULED_MACHINES, name, namespace=namespace) for name in wanted]
-    found = await client.list(SCHEDULED_MACHINES, namespace=namespace)
-    if not found:
-        raise UsageError(f"there is no {names.KIND} in namespace {namespace}")
-    return found
-
-
-def _whole(raw: dict[str, Any]) -> dict[str, Any]:
-    """As a manifest: the items of a list do not carry their kind."""
-    return {"apiVersion": names.API_VERSION, "kind": names.KIND, **raw}
+def _overrides(reading: Reading) -> Iterator[dict[str, Any]]:
+    """Manifests as if they were stored already."""
+    for each in reading.judged:
+        if each.kind == names.OVERRIDE_KIND and each.verdict.allowed:
+            given = each.document.content
+            yield {**given, "metadata": {**given["metadata"], "name": each.name, "namespace": each.namespace}}

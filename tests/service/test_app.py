@@ -16,7 +16,7 @@ import yaml
 
 from certs.bundle import Policy, first_bundle
 from crds import names
-from service.app import Component, EndedEarlyError, Service
+from service.app import Component, EndedEarlyError, Supervisor
 from service.controller.shared import Shared
 from service.http.admission import Admission
 from service.kube.client import Client
@@ -83,7 +83,8 @@ async def test_the_service_serves_drains_on_sigterm_and_exits_with_zero(files: P
         await until(lambda: ready(health))
         assert (await ask(health, "/health"))[0] == 200
         url = f"https://localhost:{webhooks}{names.VALIDATE_PATH}"
-        body = orjson.dumps(review(machine()))
+        # In no namespace: what a namespace allows, only an API server could tell.
+        body = orjson.dumps(review(machine(), namespace=""))
         assert (await client.post(url, content=body)).json()["response"]["allowed"] is True
         async with httpx.AsyncClient() as plain:
             page = (await plain.get(f"http://127.0.0.1:{metrics}/metrics")).text
@@ -152,7 +153,9 @@ async def answers(port: int) -> bool:
 
 
 @asynccontextmanager
-async def prepared(files: Path, **components: Callable[[Shared], Component]) -> AsyncIterator[tuple[Service, Shared]]:
+async def prepared(
+    files: Path, **components: Callable[[Shared], Component]
+) -> AsyncIterator[tuple[Supervisor, Shared]]:
     """The service inside this process, with components of the test's own."""
     words = flags(files)
     given: dict[str, Any] = {
@@ -161,11 +164,11 @@ async def prepared(files: Path, **components: Callable[[Shared], Component]) -> 
     settings = Settings(**given)
     async with Client.from_inline("https://127.0.0.1:1", token="t") as client:
         shared = Shared(settings=settings, client=client, clock=settings.clock())
-        with Service(shared, [make(shared) for make in components.values()]) as service:
+        with Supervisor(shared, [make(shared) for make in components.values()]) as service:
             yield service, shared
 
 
-def admission(service: Service) -> Admission:
+def admission(service: Supervisor) -> Admission:
     assert service.admission is not None
     return service.admission
 
@@ -260,7 +263,7 @@ async def test_a_component_that_does_not_stop_is_abandoned(files: Path):
     assert service._health.tasks["stubborn"].cancelled()
 
 
-async def test_the_webhooks_ask_whoever_watches_clusters(files: Path):
+async def test_the_webhooks_ask_the_informer_of_clusters(files: Path):
     def watching(shared: Shared) -> Component:
         return Component(
             "watcher", lambda: wait_for(shared.stopping), cluster_exists=lambda _namespace, name: name != "production"

@@ -54,8 +54,8 @@ def test_levels_below_the_threshold_are_dropped_and_libraries_are_quiet(stream: 
     log.configure(level="info", stream=stream)
     structlog.get_logger().debug("detail")
     logging.getLogger("uvicorn.error").info("Started server process")
-    logging.getLogger("uvicorn.error").warning("trouble")
-    assert [event["event"] for event in lines(stream)] == ["trouble"]
+    logging.getLogger("uvicorn.error").warning("failure")
+    assert [event["event"] for event in lines(stream)] == ["failure"]
 
 
 def test_an_exception_carries_its_traceback_without_local_variables(stream: io.StringIO):
@@ -85,7 +85,7 @@ def test_values_that_json_does_not_know_are_written_as_text(stream: io.StringIO)
 def test_a_stream_that_takes_no_more_does_not_stop_the_work(stream: io.StringIO):
     log.configure(stream=stream)
     stream.close()
-    structlog.get_logger("x").warning("nobody will read this")
+    structlog.get_logger("x").warning("this has no reader")
 
 
 def test_what_an_error_quotes_cannot_forge_a_line_or_colour_one(stream: io.StringIO):

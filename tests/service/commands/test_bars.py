@@ -19,12 +19,12 @@ def test_an_hour_that_the_clock_skips_is_blank():
     assert berlin == ("Sun 2026-03-29 ████  ██████" + "·" * 36 + "  00:00-02:00, 03:00-06:00  [clock 02:00 → 03:00]")
 
 
-def test_an_hour_that_comes_twice_is_told():
+def test_an_hour_that_occurs_twice_is_noted():
     (line, *_) = bars("2", "Europe/Berlin", datetime(2026, 10, 24, 22, tzinfo=UTC))
     assert line.endswith("02:00-03:00, 02:00-03:00  [clock 03:00 → 02:00]")
 
 
-def test_a_change_by_half_an_hour_is_told():
+def test_a_clock_change_of_half_an_hour_is_noted():
     (line, *_) = bars("1-4", "Australia/Lord_Howe", datetime(2026, 4, 4, 13, tzinfo=UTC))
     assert line.endswith("01:00-02:00, 01:30-05:00  [clock 02:00 → 01:30]")
 
@@ -34,7 +34,7 @@ def test_a_day_that_a_zone_left_out_is_left_out():
     assert [line[4:14] for line in lines] == ["2011-12-29", "2011-12-31"]
 
 
-def test_half_hour_cells_that_are_open_for_a_part_look_so():
+def test_half_hour_cells_that_are_open_for_a_part_are_drawn_so():
     start = datetime(2026, 3, 9, tzinfo=UTC)
     schedule = Schedule.from_cron("10 9 * * *", timedelta(minutes=30), "UTC")
     period = Period(start, start + timedelta(days=1))

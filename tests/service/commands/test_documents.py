@@ -180,7 +180,7 @@ def test_json_has_the_same_limits(tmp_path, text, hint):
     assert hint in problem(tmp_path, text)
 
 
-def test_a_byte_order_mark_is_no_trouble(tmp_path):
+def test_a_byte_order_mark_is_accepted(tmp_path):
     assert contents(tmp_path, b"\xef\xbb\xbfa: 1") == [{"a": 1}]
 
 

@@ -59,7 +59,7 @@ def test_no_argument_at_all_exits_2(capsys):
     assert "name at least one FILE" in capsys.readouterr().err
 
 
-def test_names_of_objects_are_told_from_files(tmp_path, monkeypatch):
+def test_names_of_objects_are_distinguished_from_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "present").touch()
     for file in ("present", "a/b", "desk.yaml", "*.json", "-", os.curdir):

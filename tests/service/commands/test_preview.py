@@ -68,9 +68,9 @@ def test_a_file_and_a_name_in_a_cluster_are_not_asked_for_at_once(tmp_path, caps
 def test_a_name_without_a_cluster_says_what_is_missing(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     assert main(["preview", "desk-7"]) == 2
-    told = capsys.readouterr().err
-    assert f"{tmp_path}/absent: no such kubeconfig file" in told
-    assert "if desk-7 is a file, it does not exist here" in told
+    printed = capsys.readouterr().err
+    assert f"{tmp_path}/absent: no such kubeconfig file" in printed
+    assert "if desk-7 is a file, it does not exist here" in printed
 
 
 def test_without_arguments_it_says_what_it_wants(capsys):
@@ -152,3 +152,89 @@ def test_a_day_with_a_clock_change_is_shown_on_any_terminal(tmp_path):
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert "[clock 02:00 -> 03:00]" in done.stdout
+
+
+LEADS = {"hoursOfDay": ["9-10,12-17"], "startEarly": "1h", "stopEarly": "Auto"}
+
+
+def test_the_table_shows_leads_and_the_gaps_that_they_bridge_in_another_shade(tmp_path, capsys):
+    assert main(["preview", written(tmp_path, scheduled(**LEADS)), "--from", "2026-11-18", "--days", "1"]) == 0
+    *_, day, legend = capsys.readouterr().out.splitlines()
+    bar = "·" * 16 + "░░" + "████" + "░░" + "█" * 11 + "░" + "·" * 12
+    assert day == f"Wed 2026-11-18 {bar}  09:00-11:00, 12:00-18:00"
+    assert legend == "░ requested 1h before an opening, shut down 5m (Auto) before a close"
+
+
+def test_auto_is_shown_as_the_status_has_it(tmp_path, capsys):
+    manifest = {**scheduled(**LEADS), "status": {"leads": {"stopEarly": "45m"}}}
+    assert main(["preview", written(tmp_path, manifest), "--from", "2026-11-18", "--days", "1"]) == 0
+    *_, day, legend = capsys.readouterr().out.splitlines()
+    assert "█" * 10 + "░░·" in day
+    assert "shut down 45m (Auto) before a close" in legend
+
+
+def test_a_window_that_the_lead_uses_up_is_shown_as_a_lead(tmp_path, capsys):
+    manifest = scheduled(hoursOfDay=["9"], stopEarly="1h")
+    assert main(["preview", written(tmp_path, manifest), "--from", "2026-11-18", "--days", "1"]) == 0
+    *_, day, _ = capsys.readouterr().out.splitlines()
+    assert "·" * 18 + "░░" + "·" * 28 in day
+
+
+def test_json_has_the_windows_without_leads(tmp_path, capsys):
+    entries = [
+        preview(capsys, tmp_path, scheduled(**{"hoursOfDay": ["9-10,12-17"], **leads}), "2026-11-18")
+        for leads in ({}, {"startEarly": "1h", "stopEarly": "Auto"})
+    ]
+    assert entries[0] == entries[1]
+
+
+OFFICE = {"hoursOfDay": ["9-16"], "timezone": "UTC"}
+
+
+def override(state, begins, until, name="tonight", **spec):
+    given = {"machines": ["worker"], "state": state, "from": f"2026-11-18T{begins}:00Z", "until": until, **spec}
+    version = "5spot.finos.org/v1alpha1"
+    return {"apiVersion": version, "kind": "ScheduleOverride", "metadata": {"name": name}, "spec": given}
+
+
+def pictured(capsys, tmp_path, *manifests):
+    """The bar of one day, and the lines below it."""
+    assert main(["preview", written(tmp_path, *manifests), "--from", "2026-11-18", "--days", "1"]) == 0
+    _, _, day, *legend = capsys.readouterr().out.splitlines()
+    return day[15:63], legend
+
+
+def test_the_table_shows_what_overrides_add_and_what_they_remove_in_shades_of_their_own(tmp_path, capsys):
+    late = override("Open", "16:00", "2026-11-18T20:00:00Z", "late")
+    lunch = override("Closed", "12:00", "2026-11-18T13:00:00Z", "lunch")
+    bar, legend = pictured(capsys, tmp_path, scheduled(**OFFICE), late, lunch)
+    assert bar == "·" * 18 + "█" * 6 + "xx" + "█" * 8 + "▓" * 6 + "·" * 8
+    assert legend == ["▓ in service by an override, x out of service by one: lunch, late"]
+
+
+def test_leads_are_those_of_the_overridden_schedule(tmp_path, capsys):
+    late = override("Open", "16:00", "2026-11-18T20:00:00Z")
+    bar, _ = pictured(capsys, tmp_path, scheduled(**OFFICE, startEarly="30m", stopEarly="1h"), late)
+    assert bar == "·" * 17 + "░" + "█" * 16 + "▓" * 4 + "░░" + "·" * 8
+
+
+def test_no_lead_is_shown_within_a_closed_override(tmp_path, capsys):
+    early = override("Closed", "07:00", "2026-11-18T09:00:00Z")
+    bar, _ = pictured(capsys, tmp_path, scheduled(**OFFICE, startEarly="1h"), early)
+    assert bar == "·" * 18 + "█" * 16 + "·" * 14
+
+
+def test_overrides_of_other_machines_namespaces_and_states_change_nothing(tmp_path, capsys):
+    until = "2026-11-18T20:00:00Z"
+    others = override("Open", "16:00", until, machines=["desk-8"])
+    elsewhere = override("Open", "16:00", until)
+    elsewhere["metadata"]["namespace"] = "another"
+    as_ever = override("Scheduled", "08:00", until)
+    bar, _ = pictured(capsys, tmp_path, scheduled(**OFFICE), others, elsewhere, as_ever)
+    assert bar == "·" * 18 + "█" * 16 + "·" * 14
+
+
+def test_json_has_the_windows_without_overrides(tmp_path, capsys):
+    both = written(tmp_path, scheduled(**OFFICE), override("Open", "16:00", "2026-11-18T20:00:00Z"))
+    code, (entry,) = run_json(capsys, "preview", "-f", both, "--from", "2026-11-18", "--days", "1")
+    assert (code, entry["windows"]) == (0, [{"opens": "2026-11-18T09:00:00Z", "closes": "2026-11-18T17:00:00Z"}])

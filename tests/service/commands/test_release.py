@@ -3,21 +3,23 @@ import pytest
 from crds import names
 from service.cli import main
 from service.commands import cluster, uninstall
-from service.commands.finalizers import Found, ReleaseOutcome, RemainingMachine
+from service.commands.finalizers import ReleaseOutcome, ReleaseTarget, RemainingMachine
 from service.commands.operators import Holder, newly_renewed
 
 LEASE = ("5spot-system", "5spot-shard-0-of-1")
 
 
 def line(**facts):
-    return uninstall.line(Found(("team", "worker"), **({"outcome": ReleaseOutcome.RELEASED} | facts)), dry_run=False)
+    return uninstall.line(
+        ReleaseTarget(("team", "worker"), **({"outcome": ReleaseOutcome.RELEASED} | facts)), dry_run=False
+    )
 
 
 def test_help_says_what_is_taken_off_and_what_stays(capsys):
     assert main(["release", "--help"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert names.FINALIZER in told
-    assert "so do Machines" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert names.FINALIZER in printed
+    assert "so do Machines" in printed
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,10 @@ def test_several_files_are_read_in_order(tmp_path, capsys):
 
 def test_other_kinds_are_skipped_and_named(tmp_path, capsys):
     assert main(["validate", "-f", written(tmp_path, SECRET, machine(), machine() | {"kind": "Machine"})]) == 0
-    told = capsys.readouterr()
-    assert told.out == "default/worker: allowed\n"
-    assert "skipped Secret hidden (v1)" in told.err
-    assert "skipped Machine worker" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "default/worker: allowed\n"
+    assert "skipped Secret hidden (v1)" in printed.err
+    assert "skipped Machine worker" in printed.err
 
 
 LIST = {"apiVersion": "v1", "kind": "List"}
@@ -94,10 +94,10 @@ LIST = {"apiVersion": "v1", "kind": "List"}
 def test_what_is_no_manifest_exits_2_and_the_rest_is_still_judged(tmp_path, capsys, content, says):
     path = written(tmp_path, content, machine())
     assert main(["validate", "-f", path]) == 2
-    told = capsys.readouterr()
-    assert told.out == "default/worker: allowed\n"
-    assert f"{path}:1: " in told.err
-    assert says in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "default/worker: allowed\n"
+    assert f"{path}:1: " in printed.err
+    assert says in printed.err
 
 
 def test_a_json_array_of_manifests_exits_2_with_a_hint(tmp_path, capsys):
@@ -141,7 +141,7 @@ def test_another_version_of_ours_is_rejected(tmp_path, capsys):
     assert code == 1
 
 
-def test_the_operators_policy_can_be_told(tmp_path, capsys):
+def test_the_operators_policy_can_be_given(tmp_path, capsys):
     manifest = machine()
     manifest["spec"]["infrastructureSpec"]["apiVersion"] = "metal.example.com/v1"
     path = written(tmp_path, manifest)
@@ -220,9 +220,9 @@ def test_what_cannot_be_read_exits_2_and_says_where(tmp_path, capsys, content):
     path = tmp_path / "broken.yaml"
     path.write_text(content, encoding="utf-8")
     assert main(["validate", "-f", str(path)]) == 2
-    told = capsys.readouterr().err
-    assert "broken.yaml" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert "broken.yaml" in printed
+    assert "Traceback" not in printed
 
 
 def test_one_unreadable_file_outweighs_a_rejected_one_and_the_rest_is_still_judged(tmp_path, capsys):

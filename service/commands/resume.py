@@ -1,0 +1,46 @@
+"""`5spot resume`: returns a machine to its schedule."""
+
+from typing import Final
+
+import typer
+
+from service.commands import options
+from service.commands.help import ReadableCommand, paragraphs
+
+app = typer.Typer(add_completion=False)
+
+EPILOG: Final = """
+Exit codes:
+  0  the machine follows its schedule
+  1  you may not delete or create an override, or acknowledge the reclaim
+  2  wrong usage, or the machine cannot be read
+
+Examples:
+  5spot resume desk-7 -n team-a    end what extend, suspend or skip began"""
+
+
+@app.command(
+    cls=ReadableCommand,
+    help=paragraphs("""
+        Deletes the ScheduleOverrides in force that name only this machine. One that is about other machines too stays:
+        a newer one, of the state Scheduled, returns this machine to its schedule. If none is in force, those still to
+        come are deleted, such as a window to be skipped.
+
+        Acknowledges an emergency reclaim, where the operator demands that (reclaimReenable: Acknowledged).
+    """),
+    epilog=EPILOG,
+)
+def resume(
+    *,
+    name: options.MachineName,
+    reason: options.OverrideReason = "",
+    namespace: options.MachineNamespace = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> int:
+    """End the overrides, and print what will happen."""
+    from service.commands import overriding  # noqa: PLC0415 - help does not wait for pydantic
+    from service.fleet import overriding as overrides  # noqa: PLC0415
+
+    access = options.ClusterChoice(kubeconfig, context)
+    return overriding.resume(access, namespace, name, lambda machine, now: overrides.resumption(machine, now, reason))

@@ -1,0 +1,52 @@
+"""`5spot suspend`: takes a machine out of service for a time."""
+
+from typing import Final
+
+import typer
+
+from service.commands import options
+from service.commands.help import ReadableCommand, paragraphs
+
+app = typer.Typer(add_completion=False)
+
+EPILOG: Final = """
+Exit codes:
+  0  the override is created
+  1  it would change nothing, or you may not override the machine
+  2  wrong usage, or the machine cannot be read
+
+Examples:
+  5spot suspend desk-7 --until 13:00          out of service until one o'clock
+  5spot suspend desk-7 --for 90m -n team-a    for an hour and a half, from now"""
+
+
+@app.command(
+    cls=ReadableCommand,
+    help=paragraphs("""
+        Creates a ScheduleOverride: the machine leaves service now, as at the end of a window, and stays out until a
+        moment, in spite of its schedule, which stays as it is.
+
+        --until is a time on your clock, tomorrow if it has passed today. --for counts from now. Needs the verb override
+        on the ScheduledMachine.
+    """),
+    epilog=EPILOG,
+)
+def suspend(  # noqa: PLR0913 - one parameter for each option
+    *,
+    name: options.MachineName,
+    until: options.OverrideUntil = None,
+    length: options.OverrideLength = None,
+    reason: options.OverrideReason = "",
+    namespace: options.MachineNamespace = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> int:
+    """Create the override, and print what will happen."""
+    from service.commands import overriding  # noqa: PLC0415 - help does not wait for pydantic
+    from service.fleet import overriding as overrides  # noqa: PLC0415
+
+    end = overriding.ending(until, length)
+    access = options.ClusterChoice(kubeconfig, context)
+    return overriding.override(
+        access, namespace, name, lambda machine, now: overrides.suspension(machine, end, now, reason)
+    )

@@ -1,0 +1,107 @@
+"""Who may use the console: a token that is exchanged once for a cookie, and the sessions behind cookies."""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+Seen = TypeVar("Seen")
+COOKIE_BYTES: Final = 32
+TOKEN_BYTES: Final = 16
+"""Short, so that the address fits a line of a terminal; an attacker cannot guess it in the time that it is good for."""
+SESSIONS_MAX: Final = 256
+
+
+@dataclass(slots=True)
+class ConsoleSession(Generic[Seen]):
+    """A browser that was let in, and what it sees."""
+
+    seen: Seen
+    begun: float
+    last_used: float
+
+
+@dataclass(slots=True)
+class Sessions(Generic[Seen]):
+    """Sessions by the hash of their cookie, in memory only; the oldest makes room for a new one."""
+
+    lasts: float = float("inf")
+    idle: float = float("inf")
+    monotonic: Callable[[], float] = time.monotonic
+    on_end: Callable[[Seen], None] = lambda _seen: None
+    _known: dict[bytes, ConsoleSession[Seen]] = field(default_factory=dict)
+
+    def open(self, seen: Seen) -> str:
+        """A cookie for a new session."""
+        cookie = secrets.token_urlsafe(COOKIE_BYTES)
+        self.add(cookie, seen)
+        return cookie
+
+    def add(self, cookie: str, seen: Seen) -> None:
+        """A session for those who know the cookie, or a secret of their own."""
+        now = self.monotonic()
+        while len(self._known) >= SESSIONS_MAX:
+            self.drop_oldest()
+        self.close(cookie)
+        self._known[_hashed(cookie)] = ConsoleSession(seen, now, now)
+
+    def find(self, cookie: str | None) -> Seen | None:
+        """What the browser with this cookie sees; None if it was not let in, or no longer is."""
+        key = _hashed(cookie or "")
+        session = self._known.get(key)
+        if session is None:
+            return None
+        now = self.monotonic()
+        if self._over(session, now):
+            self._end(key)
+            return None
+        session.last_used = now
+        return session.seen
+
+    def close(self, cookie: str | None) -> None:
+        """Ends a session."""
+        self._end(_hashed(cookie or ""))
+
+    def drop_oldest(self) -> bool:
+        """Ends the session that was used least recently; whether there was one."""
+        if not self._known:
+            return False
+        self._end(min(self._known, key=lambda each: self._known[each].last_used))
+        return True
+
+    def sweep(self) -> None:
+        """Ends the sessions whose time is over, and those that are not used."""
+        now = self.monotonic()
+        for key in [key for key, session in self._known.items() if self._over(session, now)]:
+            self._end(key)
+
+    def _over(self, session: ConsoleSession[Seen], now: float) -> bool:
+        return now - session.begun > self.lasts or now - session.last_used > self.idle
+
+    def _end(self, key: bytes) -> None:
+        ended = self._known.pop(key, None)
+        if ended is not None:
+            self.on_end(ended.seen)
+
+
+class OneTimeToken:
+    """Can be exchanged once."""
+
+    def __init__(self) -> None:
+        self.text = secrets.token_urlsafe(TOKEN_BYTES)
+        self._used = False
+
+    def redeem(self, given: str) -> bool:
+        """Whether it is the token, and was not used before."""
+        right = hmac.compare_digest(given.encode(), self.text.encode())
+        if self._used or not right:
+            return False
+        self._used = True
+        return True
+
+
+def _hashed(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode()).digest()

@@ -1,0 +1,1 @@
+"""ScheduledMachines as a person looks at them, with the rights of that person: for commands and the console."""

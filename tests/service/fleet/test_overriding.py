@@ -1,0 +1,150 @@
+"""What an override for one machine has to say."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from crds.calendars import CalendarShelf
+from crds.overriderules import check_override
+from crds.overrides import OverrideState
+from service.fleet.overrides import ListedOverrides
+from service.fleet.overriding import Draft, PointlessError, extension, resumption, skip, suspension
+from service.fleet.requests import overridable
+from tests.service.fleet.fleet_overrides import NOON, at, desk, desk_as_stored, punctual_desk, stored
+
+TWO_HOURS = timedelta(hours=2)
+
+
+def test_an_extension_for_a_time_counts_from_the_close() -> None:
+    draft = extension(desk(), TWO_HOURS, NOON)
+    assert (draft.state, draft.begins, draft.until) == (OverrideState.OPEN, None, at(19))
+
+
+def test_an_extension_of_an_extension_counts_from_the_later_close() -> None:
+    assert extension(desk(stored("a", "Open", at(20))), TWO_HOURS, NOON).until == at(22)
+
+
+def test_an_extension_outside_a_window_counts_from_now() -> None:
+    assert extension(desk(), TWO_HOURS, at(20, 30)).until == at(22, 30)
+
+
+def test_an_extension_after_the_shutdown_began_early_still_counts_from_the_close() -> None:
+    assert extension(punctual_desk(), TWO_HOURS, at(16, 40)).until == at(19)
+
+
+@pytest.mark.parametrize(("now", "until"), [(at(20), at(20, 30)), (at(16, 40), at(16, 50)), (at(16, 40), at(17, 10))])
+def test_an_extension_that_stop_early_would_end_at_once_is_pointless(now: datetime, until: datetime) -> None:
+    with pytest.raises(PointlessError, match="desk-7 would leave at once: stopEarly begins its shutdown 30m before"):
+        extension(punctual_desk(), until, now)
+
+
+def test_an_extension_ends_at_the_moment_asked_for() -> None:
+    assert extension(desk(), at(22), NOON).until == at(22)
+
+
+def test_an_extension_to_before_the_close_is_pointless_and_says_when_that_is() -> None:
+    with pytest.raises(PointlessError, match="in service until 17:00 UTC"):
+        extension(desk(), at(16), NOON)
+
+
+def test_a_suspension_counts_from_now() -> None:
+    draft = suspension(desk(), TWO_HOURS, NOON)
+    assert (draft.state, draft.begins, draft.until) == (OverrideState.CLOSED, None, at(14))
+
+
+def test_a_suspension_that_ends_before_the_next_window_is_pointless() -> None:
+    with pytest.raises(PointlessError, match="out of service until Mon 09:00 UTC"):
+        suspension(desk(), TWO_HOURS, at(20))
+
+
+def test_a_suspension_of_an_extension_is_none() -> None:
+    machine = desk(stored("late", "Open", at(23)))
+    assert suspension(machine, TWO_HOURS, at(20)).until == at(22)
+
+
+def test_the_next_window_is_skipped_and_not_the_current_one() -> None:
+    draft = skip(desk(), NOON)
+    assert (draft.state, draft.begins, draft.until) == (OverrideState.CLOSED, at(9, day=9), at(17, day=9))
+
+
+def test_a_second_skip_skips_the_window_after() -> None:
+    first = stored("skip", "Closed", at(17, day=9), **{"from": "2026-03-09T09:00:00Z"})
+    assert skip(desk(first), NOON).begins == at(9, day=10)
+
+
+def test_resuming_deletes_the_overrides_in_force_that_name_only_this_machine() -> None:
+    mine = stored("mine", "Open", at(22))
+    coming = stored("coming", "Closed", at(17, day=9), **{"from": "2026-03-09T09:00:00Z"})
+    found = resumption(desk(mine, coming), NOON)
+    assert [each.name for each in found.delete] == ["mine"]
+    assert found.draft is None
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"machines": ["desk-7", "desk-8"]}, {"selector": {"matchLabels": {"room": "1"}}}],
+    ids=["names", "labels"],
+)
+def test_resuming_in_spite_of_an_override_for_others_too_takes_a_newer_one(others: dict) -> None:
+    mine, theirs = stored("mine", "Open", at(22)), stored("theirs", "Closed", at(15), **others)
+    found = resumption(desk(mine, theirs), NOON)
+    assert [each.name for each in found.delete] == ["mine"]
+    assert found.draft == Draft("team-a", "desk-7", OverrideState.SCHEDULED, at(15))
+    assert found.applied_to(desk(mine, theirs).effective, NOON).wanted(NOON)
+
+
+def test_resuming_twice_does_nothing_more() -> None:
+    theirs = stored("theirs", "Closed", at(15), selector={"matchLabels": {"room": "1"}})
+    resumed = stored("resumed", "Scheduled", at(15), created=at(11))
+    assert resumption(desk(theirs, resumed), NOON).is_empty
+
+
+def test_resuming_what_is_only_to_come_takes_that_back() -> None:
+    coming = stored("coming", "Closed", at(17, day=9), **{"from": "2026-03-09T09:00:00Z"})
+    assert [each.name for each in resumption(desk(coming), NOON).delete] == ["coming"]
+
+
+def test_overrides_that_are_over_or_not_accepted_or_about_others_do_not_count() -> None:
+    refusal = {"type": "Accepted", "status": "False", "reason": "TooLong", "lastTransitionTime": "2026-03-06T08:00:00Z"}
+    refused = stored("refused", "Closed", at(15), status={"conditions": [refusal], "observedGeneration": 1})
+    over, others = stored("over", "Closed", at(11)), stored("others", "Closed", at(15), machines=["desk-8"])
+    machine = desk(refused, over, others)
+    assert machine.effective.wanted(NOON)
+    assert resumption(machine, NOON).is_empty
+
+
+def test_resuming_after_a_reclaim_acknowledges_it() -> None:
+    machine = desk(annotations={"5spot.finos.org/reclaim-unacknowledged": "2026-03-06T11:00:00Z"})
+    assert resumption(machine, NOON).acknowledge
+    assert any("acknowledged" in each for each in machine.outranked)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Paused", "Its Cluster is paused"),
+        ("ClusterNotFound", "Its Cluster does not exist"),
+        ("ClusterDeleting", "Its Cluster is being deleted"),
+        ("InvalidSpec", "Its spec is invalid"),
+    ],
+)
+def test_what_outranks_overrides_by_the_word_of_the_controller_is_known(reason: str, said: str) -> None:
+    raw, since = desk_as_stored(), "2026-03-06T08:00:00Z"
+    condition = {"type": "Ready", "status": "False", "reason": reason, "message": "", "lastTransitionTime": since}
+    raw["status"] = {"conditions": [condition]}
+    [line] = overridable(raw, ListedOverrides(), CalendarShelf()).outranked
+    assert line.startswith(said)
+
+
+def test_what_is_created_is_an_override_that_admission_accepts_and_its_name_ends_in_the_time() -> None:
+    body = skip(desk(), NOON, "nobody is there").body("alice", NOON + timedelta(milliseconds=7))
+    assert check_override(body).allowed
+    assert body["metadata"]["name"] == "desk-7-20260306-120000-007"
+    assert body["spec"]["requestedBy"] == "alice"
+
+
+def test_of_two_overrides_of_one_second_the_later_one_decides() -> None:
+    machine, later = desk(), NOON + timedelta(milliseconds=300)
+    closed = suspension(machine, TWO_HOURS, NOON)
+    both = extension(machine, TWO_HOURS, NOON).added_to(closed.added_to(machine.effective, later), NOON)
+    assert not both.wanted(later)
