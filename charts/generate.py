@@ -1,4 +1,4 @@
-"""Writes what the chart takes from elsewhere: CRDs, agent, table of values. `python -m charts.generate [--check]`.
+"""Writes what the chart takes from elsewhere: CRDs, agent, dashboard, values. `python -m charts.generate [--check]`.
 
 The CRDs and the agent's manifests have their source in crds/ and agent/, the README's table in the comments of
 values.yaml, and the settings that values may name in service/settings.py.
@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from crds.generate import CALENDARS_FILE, CRD_FILE
+from charts.dashboard import dashboard
+from crds.generate import CALENDARS_FILE, CLASSES_FILE, CRD_FILE, OVERRIDES_FILE
 from service.settings import Settings
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -27,7 +28,8 @@ DECIDED_BY_VALUES: Final = frozenset(
         "refused_kinds", "controller", "webhooks",
         "certificates", "certificate_file", "key_file", "certificate_secret", "webhook_service", "webhook_hosts",
         "webhook_client_ca_file", "validating_configuration", "mutating_configuration", "instance_count",
-        "instance_id", "at", "speed", "host_identity", "calendar_config_maps",
+        "instance_id", "at", "speed", "host_identity", "calendar_config_maps", "notify_url",
+        "notify_secret_folder",
     }
 )  # fmt: skip
 """Settings that follow from other values or from where the pod runs, and those for demonstrations."""
@@ -69,10 +71,18 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Each generated file with its content."""
     yield CHART / "files" / "crd.yaml", _source(CRD_FILE)
     yield CHART / "files" / "calendars.yaml", _source(CALENDARS_FILE)
+    yield CHART / "files" / "overrides.yaml", _source(OVERRIDES_FILE)
+    yield CHART / "files" / "classes.yaml", _source(CLASSES_FILE)
     for manifest in sorted((ROOT / MANIFESTS).glob("*.yaml")):
         yield CHART / "files" / "agent" / manifest.name, _source(MANIFESTS / manifest.name)
+    yield CHART / "files" / "dashboard.json", dashboard()
     yield CHART / "values.schema.json", _schema(_source(CHART / "values.schema.json"))
-    yield CHART / "README.md", HEAD + "".join(rows(_source(CHART / "values.yaml")))
+    yield CHART / "README.md", readme(_source(CHART / "values.yaml"))
+
+
+def readme(values: str) -> str:
+    """The chart's README with the table of these values."""
+    return HEAD + "".join(rows(values))
 
 
 def rows(values: str) -> Iterator[str]:

@@ -14,6 +14,9 @@ Raw = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "5spot"
+IMAGE = Path(__file__).with_name("image.yaml")
+"""The one value that the chart cannot do without."""
+RENDERING = {"template", "install", "upgrade", "lint"}
 RELEASE = "5spot"
 NAMESPACE = "5spot-system"
 
@@ -29,6 +32,8 @@ class Helm:
     def run(self, *words: str, values: Raw | None = None, kubeconfig: Path | None = None) -> str:
         """What helm prints; values go in by standard input."""
         argv = [str(self.program), *words]
+        if words[0] in RENDERING:
+            argv += [f"--values={IMAGE}"]
         if values is not None:
             argv += ["--values=-"]
         if kubeconfig is not None:

@@ -67,7 +67,7 @@ def test_without_leases_no_replica_holds_a_shard_but_metrics_must_be_there(port:
     assert "Error" in said
 
 
-def test_what_does_not_answer_is_told(port: int, monkeypatch: pytest.MonkeyPatch):
+def test_a_server_that_does_not_answer_is_reported(port: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Metrics, "text", 'fivespot_shard_held{shard="0-of-1"} 1.0\n')
     code, said = check(port, WEBHOOK_URL=f"https://127.0.0.1:{port}/validate")
     assert code == 1

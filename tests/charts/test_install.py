@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from crds import names
-from crds.calendarschema import calendar_definitions
+from crds.definitions import all_definitions
 from crds.generate import CRD_FILE
 from local.binaries import Assets
 from local.cluster import LocalCluster
@@ -22,7 +22,7 @@ from tests.e2e.manifests import machine
 
 Raw = dict[str, Any]
 CRD = f"{names.PLURAL}.{names.GROUP}"
-CRDS = {CRD, *(each["metadata"]["name"] for each in calendar_definitions())}
+CRDS = {each["metadata"]["name"] for each in all_definitions()}
 WEBHOOKS = ("mutatingwebhookconfiguration/5spot-mutating", "validatingwebhookconfiguration/5spot-validating")
 
 
@@ -81,7 +81,8 @@ def site(helm: Helm, bare: LocalCluster, assets: Assets) -> Iterator[Site]:
 def test_an_api_server_would_take_it_all(site: Site):
     notes = site.release("install", {}, "--dry-run=server")
     assert "5spot release" in notes
-    assert f"kubectl delete crd {CRD}" in notes
+    (command,) = [line.split() for line in notes.splitlines() if "kubectl delete crd" in line]
+    assert set(command[3:]) == CRDS
     assert site.kubectl("get", "crd", CRD, "--ignore-not-found") == ""
 
 
@@ -91,7 +92,7 @@ def test_an_api_server_would_take_it_all(site: Site):
         ({}, ["the operator made it", "5spot-webhook-certificates --", "delete lease"], ["cert-manager", "webhook-ca"]),
         (
             {"webhooks": {"certificates": "cert-manager"}},
-            ["cert-manager made it", "-webhook-certificates 5spot-webhook-ca --", "delete lease"], ["operator made"],
+            ["cert-manager made it", "-webhook-tls 5spot-webhook-ca --", "delete lease"], ["operator made"],
         ),
         ({"webhooks": {"enabled": False}}, ["delete lease"], ["delete secret"]),
         ({"replicas": 1, "settings": {"leases": False}}, ["delete secret"], ["delete lease"]),

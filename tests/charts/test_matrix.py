@@ -33,6 +33,8 @@ ALL = {
         "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
         "egress": {"enabled": True, "ports": [6443], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
     },
+    "console": {"enabled": True, "origins": ["https://console.example.com"], "tlsSecret": "console-tls",
+                "from": [{"podSelector": {}}]},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example.org/alerts"},
     "dashboard": {"enabled": True},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from certs.bundle import LEAF_CERTIFICATE, LEAF_KEY, Policy, first_bundle
+from certs.bundle import CA_CERTIFICATE, LEAF_CERTIFICATE, LEAF_KEY, Policy, first_bundle
 from local.binaries import Assets
 from local.plane import ControlPlane
 from service.kube.client import Client
@@ -39,9 +39,10 @@ MODES: dict[str, Raw] = {
 def certificate(folder: Path) -> Raw:
     """Files as cert-manager leaves them, in a place that a test can write to."""
     made = first_bundle(("fivespot-webhook",), datetime.now(UTC), Policy()).encoded()
-    for name, part in (("tls.crt", LEAF_CERTIFICATE), ("tls.key", LEAF_KEY)):
-        (folder / name).write_bytes(made[part])
-    return {"certificate-file": str(folder / "tls.crt"), "key-file": str(folder / "tls.key")}
+    for name in (LEAF_CERTIFICATE, LEAF_KEY, CA_CERTIFICATE):
+        (folder / name).write_bytes(made[name])
+    files = {"certificate-file": LEAF_CERTIFICATE, "key-file": LEAF_KEY, "authority-file": CA_CERTIFICATE}
+    return {flag: str(folder / name) for flag, name in files.items()}
 
 
 @asynccontextmanager

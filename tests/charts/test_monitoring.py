@@ -2,17 +2,21 @@
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from crds.scheduledmachine import DEFAULT_TIMEOUT
 from service import metrics
 from tests.charts.helm import of_kind, only
 
 SERIES = re.compile(r"\b(fivespot_\w+)(?:\{([^}]*)\})?")
-ADDED = {"namespace"}
-"""Labels that Prometheus adds to what it reads by a ServiceMonitor."""
+ADDED = {"namespace", "cluster"}
+"""Labels that Prometheus adds: the first to what it reads by a ServiceMonitor, the second where there are several."""
 
 
 def exposed() -> dict[str, set[str]]:
@@ -27,11 +31,20 @@ def exposed() -> dict[str, set[str]]:
 
 
 def queries(helm) -> list[str]:
-    rendered = helm.template({"prometheusRule": {"enabled": True}, "dashboard": {"enabled": True}})
+    rendered = helm.template({"prometheusRule": {"enabled": True}})
     rules = only(rendered, "PrometheusRule")["spec"]["groups"][0]["rules"]
-    (board,) = [each for each in of_kind(rendered, "ConfigMap") if "5spot.json" in each["data"]]
-    panels = json.loads(board["data"]["5spot.json"])["panels"]
-    return [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
+    return [rule["expr"] for rule in rules] + [target["expr"] for panel in panels(helm) for target in panel["targets"]]
+
+
+def board(helm) -> dict:
+    rendered = helm.template({"dashboard": {"enabled": True}})
+    (found,) = [each for each in of_kind(rendered, "ConfigMap") if "5spot.json" in each["data"]]
+    return json.loads(found["data"]["5spot.json"])
+
+
+def panels(helm) -> list[dict]:
+    """All but the rows' titles."""
+    return [panel for panel in board(helm)["panels"] if panel["type"] != "row"]
 
 
 def test_every_metric_exists_with_its_labels(helm):
@@ -44,7 +57,7 @@ def test_every_metric_exists_with_its_labels(helm):
             assert name in known, query
             assert set(re.findall(r"(\w+)[=!]~?=?\"", matchers)) <= known[name] | ADDED, query
         grouped = {label.strip() for group in re.findall(r"by \(([^)]*)\)", query) for label in group.split(",")}
-        assert grouped <= set().union(*(known[name] for name, _ in series)), query
+        assert grouped <= ADDED.union(*(known[name] for name, _ in series)), query
         assert query.count("(") == query.count(")")
 
 
@@ -88,7 +101,7 @@ def test_alerts_are_about_the_release_that_brings_them(helm):
             assert 'namespace="elsewhere"' in matchers
 
 
-def test_a_drain_that_is_stuck_is_told_before_its_time_is_up_by_default(helm):
+def test_by_default_the_alert_for_a_stuck_drain_fires_before_the_drain_times_out(helm):
     rule = alerts(helm)["FivespotDrainBlocked"]
     minutes = [int(each) for each in (*re.findall(r"\[(\d+)m\]", rule["expr"]), rule["for"].removesuffix("m"))]
     assert timedelta(minutes=max(minutes[:-1]) + minutes[-1]) < DEFAULT_TIMEOUT
@@ -116,3 +129,64 @@ def test_the_dashboard_has_every_metric_of_ours_but_what_only_debugging_needs(he
         if family.name.startswith("fivespot_") and not family.name.startswith("fivespot_process_")
     }  # fmt: skip
     assert ours - asked == {"fivespot_clock_time_seconds", "fivespot_kinds_watched", "fivespot_schedule_evaluations"}
+
+
+def test_every_query_of_the_dashboard_is_about_the_chosen_clusters_and_namespaces(helm):
+    asked = [target["expr"] for panel in panels(helm) for target in panel["targets"]]
+    assert len(asked) > 35
+    for query in asked:
+        for _, matchers in SERIES.findall(query):
+            assert 'cluster=~"$cluster", namespace=~"$namespace"' in matchers, query
+
+
+def test_every_panel_has_a_place_of_its_own_a_unit_and_a_sentence(helm):
+    places = [panel["gridPos"] for panel in board(helm)["panels"]]
+    cells = [
+        (x, y)
+        for place in places
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) == 23
+    for panel in panels(helm):
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert panel["description"].endswith("."), panel["title"]
+
+
+def test_grafana_knows_every_field_of_the_dashboard(helm):
+    """Read by Grafana's own types and written again, nothing may be missing: they drop what they do not know."""
+    given = board(helm)
+    understood = json.loads(json.dumps(Dashboard.from_json(given), cls=JSONEncoder))
+    assert list(lost(given, understood)) == []
+    misspelt = {**given, "panels": [{**given["panels"][1], "fieldConfg": {}}]}
+    understood = json.loads(json.dumps(Dashboard.from_json(misspelt), cls=JSONEncoder))
+    assert list(lost(misspelt, understood)) == [".panels[0].fieldConfg"]
+
+
+def lost(given: Any, understood: Any, path: str = "") -> Iterator[str]:
+    """Where the second lacks something of the first."""
+    match given, understood:
+        case dict(), dict():
+            for name, value in given.items():
+                if name in understood:
+                    yield from lost(value, understood[name], f"{path}.{name}")
+                else:
+                    yield f"{path}.{name}"
+        case list(), list():
+            for place, (one, other) in enumerate(zip(given, understood, strict=True)):
+                yield from lost(one, other, f"{path}[{place}]")
+        case _:
+            if given != understood:
+                yield path
+
+
+def test_the_table_of_machines_in_trouble_comes_with_what_names_them(helm):
+    def names_machines(values: dict) -> bool:
+        (container,) = only(helm.template(values), "Deployment")["spec"]["template"]["spec"]["containers"]
+        return {"name": "FIVESPOT_MACHINE_METRICS", "value": "true"} in container["env"]
+
+    assert not names_machines({})
+    assert names_machines({"dashboard": {"enabled": True}})
+    assert not names_machines({"dashboard": {"enabled": True, "machines": False}})
+    assert names_machines({"dashboard": {"enabled": True}, "settings": {"machineMetrics": True}})

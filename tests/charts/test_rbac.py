@@ -41,6 +41,8 @@ from tests.e2e.reclaims import Workstations
 from tests.integration import agents
 from tests.service.process import Process, started
 from tests.waiting import until
+from tests.webhooks.reviews import changed, review
+from tests.webhooks.reviews import machine as reviewed
 
 Raw = dict[str, Any]
 
@@ -81,7 +83,7 @@ async def a_day_with_interference_and_a_deletion(op: Operator) -> None:
     await op.apply(machine("day", nodeTaints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]))
     await op.ready("day")
     for end, resource in (("machine", MACHINES), ("infra", HOSTS), ("bootstrap", BOOTSTRAPS)):
-        # Gone from the operator's sight, so that it asks, and puts the label back.
+        # Outside the operator's watch, so that it reads the object, and restores the label.
         await op.change(resource, f"day-{end}", {"metadata": {"labels": {names.LABEL_OWNER: None}}})
         await op.until_object(
             resource, f"day-{end}", lambda raw: names.LABEL_OWNER in raw["metadata"].get("labels", {})
@@ -253,10 +255,19 @@ async def certificates_webhooks_leases_and_the_charts_own_test(management: Clien
             env=os.environ | where, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (0, "all is well\n")
+        await a_review_from_a_namespace_that_is_not_known_yet(place)
         await until(lambda: _disturbed(management, account), within=90)
     # With another number of shards the old Leases are removed.
     async with running(account, **{"instance-count": "2"}):
         await until(lambda: _leases(management, {"5spot-shard-0-of-2", "5spot-shard-1-of-2"}), within=90)
+
+
+async def a_review_from_a_namespace_that_is_not_known_yet(place: Place) -> None:
+    given = changed(reviewed(), namespace="unheard-of")
+    async with httpx.AsyncClient(verify=False) as client:
+        url = f"https://127.0.0.1:{place.webhooks}{names.VALIDATE_PATH}"
+        answer = await client.post(url, json=review(given))
+    assert answer.json()["response"]["allowed"]
 
 
 async def _rotated(client: Client, name: str) -> bool:
@@ -299,9 +310,18 @@ class Grant(NamedTuple):
         )
 
 
+def operators_own(documents: list[Raw]) -> list[Raw]:
+    """Its ClusterRole, without those that the chart brings for users."""
+    return [role for role in of_kind(documents, "ClusterRole") if not _for_users(role)]
+
+
+def _for_users(role: Raw) -> bool:
+    return any(word in role["metadata"]["name"] for word in ("-override", "-class-"))
+
+
 def grants(account: Account) -> Iterator[Grant]:
     documents = list(account.rendered)
-    for role in of_kind(documents, "ClusterRole") + of_kind(documents, "Role"):
+    for role in operators_own(documents) + of_kind(documents, "Role"):
         namespace = role["metadata"].get("namespace")
         for rule in role["rules"]:
             for group in rule["apiGroups"]:
@@ -326,14 +346,16 @@ async def test_all_that_is_needed_is_granted_and_all_that_is_granted_is_needed(
     assert len(granted) > 40
     never = {grant for grant in granted if not any(grant.covers(each) for each in asked)}
     absent = {grant for grant in never if grant.resource == "*" and grant.group not in SERVED}
-    # No calendar exists here, so its status is never written: tests/e2e/test_calendars.py does that under these roles.
-    calendars = {grant for grant in never if grant.resource == "schedulecalendars/status"}
+    # No calendar and no override exists here: tests/e2e/test_calendars.py and test_overrides.py work under these roles.
+    others = ("schedulecalendars/status", "scheduleoverrides/status", "subjectaccessreviews")
+    elsewhere = {grant for grant in never if grant.resource in others}
+    elsewhere.add(Grant("5spot.finos.org", "scheduleoverrides", "delete", TEAM, ()))
     # Nothing is asked of this kind: tests/charts/test_release_policy.py shows what the verb is for.
-    assert never - absent - calendars == {Grant("5spot.finos.org", "releases", "announce", NARROW, ())}
+    assert never - absent - elsewhere == {Grant("5spot.finos.org", "releases", "announce", NARROW, ())}
 
 
 async def test_what_stays_in_the_cluster_is_named(account: Account):
-    (role,) = of_kind(list(account.rendered), "ClusterRole")
+    (role,) = operators_own(list(account.rendered))
     nameless = [rule for rule in role["rules"] if "resourceNames" not in rule]
     assert nameless == [
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]},
@@ -342,6 +364,9 @@ async def test_what_stays_in_the_cluster_is_named(account: Account):
             "resources": ["clusterschedulecalendars"],
             "verbs": ["list", "watch"],
         },
+        {"apiGroups": ["5spot.finos.org"], "resources": ["scheduledmachineclasses"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
     ]
 
 

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from crds import policies
-from crds.calendarschema import calendar_definitions
+from crds.definitions import all_definitions
 from crds.providers import ProviderPolicy
-from crds.schema import custom_resource_definition
 from service.settings import Settings, variables
 from tests.charts.helm import CHART, NAMESPACE, of_kind, only
 from tests.integration.agents import documents as agent_documents
@@ -51,7 +50,8 @@ def without_labels(document):
 @pytest.mark.parametrize("namespaces", [[], ["team-b", "team-a"]])
 def test_the_webhooks_are_registered_as_the_code_says(helm, namespaces):
     rendered = helm.template({"watchNamespaces": namespaces})
-    registration = Registration(ServiceRef(NAMESPACE, "fivespot-webhook"), None, namespaces, ACCOUNT, calendars=True)
+    service = ServiceRef(NAMESPACE, "fivespot-webhook")
+    registration = Registration(service, None, namespaces, ACCOUNT, calendars=True, overrides=True, classes=True)
     for wanted in manifests(registration):
         found = only(rendered, wanted["kind"])
         assert by_name(found["webhooks"]) == by_name(wanted["webhooks"])
@@ -145,7 +145,7 @@ def test_the_crd_is_the_one_made_of_the_models_for_these_providers(helm, values,
     found = of_kind(helm.template({"providers": values}), "CustomResourceDefinition")
     assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in found} == {"keep"}
     specs = {each["metadata"]["name"]: each["spec"] for each in found}
-    wanted = [custom_resource_definition(policy), *calendar_definitions()]
+    wanted = list(all_definitions(policy))
     assert specs == {each["metadata"]["name"]: each["spec"] for each in wanted}
 
 
@@ -182,7 +182,46 @@ def test_users_edit_the_calendars_of_their_namespaces_and_read_those_of_the_clus
     rendered = helm.template({"rbac": {"aggregate": True}})
     roles = {each["metadata"]["name"]: each["rules"][0]["resources"] for each in of_kind(rendered, "ClusterRole")}
     assert roles["5spot-edit"] == ["scheduledmachines", "schedulecalendars"]
-    assert roles["5spot-view"] == ["scheduledmachines", "schedulecalendars", "clusterschedulecalendars"]
+    readable = ["scheduledmachines", "schedulecalendars", "clusterschedulecalendars"]
+    assert roles["5spot-view"] == [*readable, "scheduledmachineclasses", "scheduleoverrides"]
+
+
+def test_classes_are_written_by_the_platform_team_and_read_by_tenants(helm):
+    rendered = helm.template({"rbac": {"aggregate": True}})
+    rules = {each["metadata"]["name"]: each["rules"] for each in of_kind(rendered, "ClusterRole")}
+    assert set(rules["5spot-class-reader"][0]["verbs"]) == {"get", "list", "watch"}
+    writers = {
+        name
+        for name, given in rules.items()
+        for rule in given
+        if "scheduledmachineclasses" in rule["resources"] and {"create", "update", "patch"} & set(rule["verbs"])
+    }
+    assert writers == {"5spot-class-admin"}
+    without = of_kind(helm.template({"rbac": {"classRoles": False}}), "ClusterRole")
+    assert not any("-class-" in role["metadata"]["name"] for role in without)
+
+
+def granting(documents, verb):
+    """The ClusterRoles that grant a verb on ScheduledMachines, and whether a role of the cluster includes them."""
+    return {
+        role["metadata"]["name"]: [key for key in role["metadata"]["labels"] if "aggregate" in key]
+        for role in of_kind(documents, "ClusterRole")
+        if any("scheduledmachines" in rule["resources"] and verb in rule["verbs"] for rule in role["rules"])
+    }
+
+
+def test_the_right_to_override_is_part_of_no_other_role(helm):
+    rendered = helm.template({"rbac": {"aggregate": True}})
+    assert granting(rendered, "override") == {"5spot-override": []}
+    names = {role["metadata"]["name"] for role in of_kind(rendered, "ClusterRole")}
+    assert {"5spot-override", "5spot-override-objects"} <= names
+    without = of_kind(helm.template({"rbac": {"overrideRoles": False, "classRoles": False}}), "ClusterRole")
+    assert [role["metadata"]["name"] for role in without] == ["5spot"]
+
+
+def test_who_may_override_is_asked_only_by_webhooks(helm):
+    assert rules(helm.template(), "subjectaccessreviews") == {("ClusterRole", None): ["create"]}
+    assert rules(helm.template({"webhooks": {"enabled": False}}), "subjectaccessreviews") == {}
 
 
 @FOR_PROVIDERS
@@ -320,12 +359,29 @@ def test_callers_are_verified_by_the_ca_of_a_secret(helm, certificates):
     assert "WEBHOOK_URL" not in {entry["name"] for entry in check["env"]}, "it has no certificate to call with"
 
 
+def test_notifications_take_their_credentials_from_a_secret_that_is_mounted(helm):
+    rendered = helm.template({"notifications": {"url": "https://events.example.org", "secret": "sink"}})
+    pod = only(rendered, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (volume,) = [each for each in pod["volumes"] if each["name"] == "notifications"]
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "notifications"]
+    environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+    assert (volume["secret"], mount["readOnly"]) == ({"secretName": "sink"}, True)
+    assert environment["FIVESPOT_NOTIFY_SECRET_FOLDER"] == mount["mountPath"]
+    assert environment["FIVESPOT_NOTIFY_URL"] == "https://events.example.org"
+
+
+def test_by_default_no_notifications_are_sent(helm):
+    rendered = helm.template({})
+    (container,) = only(rendered, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert not [entry for entry in container["env"] if "NOTIFY" in entry["name"]]
+
+
 def test_cert_manager_takes_the_place_of_the_operators_own_certificates(helm):
     rendered = helm.template({"webhooks": {"certificates": "cert-manager"}})
     (certificate,) = [each for each in of_kind(rendered, "Certificate") if "dnsNames" in each["spec"]]
-    where = f"{NAMESPACE}/{certificate['metadata']['name']}"
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        assert only(rendered, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == where
+        assert "annotations" not in only(rendered, kind)["metadata"], "the CA injector would remove other CAs"
     volume = only(rendered, "Deployment")["spec"]["template"]["spec"]["volumes"][0]
     assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
     given = {

@@ -53,6 +53,17 @@ def test_values_that_cannot_work_are_refused_by_name(helm, values, why):
         helm.template(values)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"image": {"digest": "sha256:" + "0" * 64}}, {"operator": {"enabled": False}, "agent": {"enabled": True}}],
+)
+def test_a_repository_that_is_the_placeholder_is_refused_with_what_to_set(helm, values):
+    placeholder = yaml.safe_load((CHART / "values.yaml").read_text())["image"]["repository"]
+    values = {**values, "image": {**values.get("image", {}), "repository": placeholder}}
+    with pytest.raises(HelmError, match=r"REGISTRY/5spot is a placeholder; .* --set image\.repository="):
+        helm.template(values)
+
+
 @pytest.mark.parametrize("repository", ["5spot", "registry.example.org:5000/team/5spot", "ghcr.io/5spot"])
 def test_a_registry_may_have_a_port(helm, repository):
     rendered(helm, "5spot", {"image": {"repository": repository}})

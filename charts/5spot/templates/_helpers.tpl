@@ -35,6 +35,11 @@
 {{ include "5spot.fullname" . }}-webhook-certificates
 {{- end }}
 
+{{- /* Of cert-manager; not the one of the operator, which pods of before a switch still keep right. */}}
+{{- define "5spot.issuedSecret" -}}
+{{ include "5spot.fullname" . }}-webhook-tls
+{{- end }}
+
 {{- define "5spot.authoritySecret" -}}
 {{ include "5spot.fullname" . }}-webhook-ca
 {{- end }}
@@ -67,6 +72,9 @@ app.kubernetes.io/component: check
 
 {{- define "5spot.image" -}}
 {{- $tag := default .Chart.AppVersion .Values.image.tag }}
+{{- if hasPrefix "REGISTRY/" .Values.image.repository }}
+{{- fail (printf "image.repository: %s is a placeholder; set the repository that your nodes pull the image from, such as --set image.repository=registry.example.com/5spot" .Values.image.repository) }}
+{{- end }}
 {{- if .Values.image.digest }}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
 {{- else if eq $tag "latest" }}
@@ -137,6 +145,10 @@ app.kubernetes.io/component: check
 - name: FIVESPOT_CALENDAR_CONFIG_MAPS
   value: "true"
 {{- end }}
+{{- if and .Values.dashboard.enabled .Values.dashboard.machines (not (hasKey .Values.settings "machineMetrics")) }}
+- name: FIVESPOT_MACHINE_METRICS
+  value: "true"
+{{- end }}
 - name: FIVESPOT_WEBHOOKS
   value: {{ .Values.webhooks.enabled | quote }}
 {{- if include "5spot.selfManaged" . }}
@@ -146,10 +158,6 @@ app.kubernetes.io/component: check
   value: {{ include "5spot.certificateSecret" . }}
 - name: FIVESPOT_WEBHOOK_SERVICE
   value: {{ include "5spot.webhookService" . }}
-- name: FIVESPOT_VALIDATING_CONFIGURATION
-  value: {{ include "5spot.fullname" . }}-validating
-- name: FIVESPOT_MUTATING_CONFIGURATION
-  value: {{ include "5spot.fullname" . }}-mutating
 {{- else if include "5spot.certManager" . }}
 - name: FIVESPOT_CERTIFICATES
   value: files
@@ -157,10 +165,26 @@ app.kubernetes.io/component: check
   value: /certificates/tls.crt
 - name: FIVESPOT_KEY_FILE
   value: /certificates/tls.key
+- name: FIVESPOT_AUTHORITY_FILE
+  value: /certificates/ca.crt
+{{- end }}
+{{- if .Values.webhooks.enabled }}
+- name: FIVESPOT_VALIDATING_CONFIGURATION
+  value: {{ include "5spot.fullname" . }}-validating
+- name: FIVESPOT_MUTATING_CONFIGURATION
+  value: {{ include "5spot.fullname" . }}-mutating
 {{- end }}
 {{- if include "5spot.clientCA" . }}
 - name: FIVESPOT_WEBHOOK_CLIENT_CA_FILE
   value: /client-ca/ca.crt
+{{- end }}
+{{- with .Values.notifications.url }}
+- name: FIVESPOT_NOTIFY_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.notifications.secret }}
+- name: FIVESPOT_NOTIFY_SECRET_FOLDER
+  value: /notifications
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: FIVESPOT_{{ $name | snakecase | upper }}

@@ -61,7 +61,7 @@ spec:
         {{- toYaml .Values.resources | nindent 8 }}
       securityContext:
         {{- toYaml .Values.securityContext | nindent 8 }}
-      {{- if or (include "5spot.certManager" .) (include "5spot.clientCA" .) }}
+      {{- if or (include "5spot.certManager" .) (include "5spot.clientCA" .) .Values.notifications.secret }}
       volumeMounts:
         {{- if include "5spot.certManager" . }}
         - name: certificates
@@ -73,13 +73,18 @@ spec:
           mountPath: /client-ca
           readOnly: true
         {{- end }}
+        {{- if .Values.notifications.secret }}
+        - name: notifications
+          mountPath: /notifications
+          readOnly: true
+        {{- end }}
       {{- end }}
-  {{- if or (include "5spot.certManager" .) (include "5spot.clientCA" .) }}
+  {{- if or (include "5spot.certManager" .) (include "5spot.clientCA" .) .Values.notifications.secret }}
   volumes:
     {{- if include "5spot.certManager" . }}
     - name: certificates
       secret:
-        secretName: {{ include "5spot.certificateSecret" . }}
+        secretName: {{ include "5spot.issuedSecret" . }}
     {{- end }}
     {{- if include "5spot.clientCA" . }}
     - name: client-ca
@@ -88,6 +93,11 @@ spec:
         items:
           - key: ca.crt
             path: ca.crt
+    {{- end }}
+    {{- with .Values.notifications.secret }}
+    - name: notifications
+      secret:
+        secretName: {{ . | quote }}
     {{- end }}
   {{- end }}
   {{- with .Values.nodeSelector }}

@@ -1,0 +1,1 @@
+"""Alerts and dashboard in a real Prometheus that reads real metrics."""
