@@ -1,8 +1,8 @@
 # The operator and the agent, from uv.lock. `docker build -t 5spot:0.1.0 .`; the list of what is inside, without building
 # an image: `docker build --target sbom --output dist .`, or `make sbom` where there is no Docker.
 #
-# To pin the base by its digest as well: --build-arg PYTHON=python:3.13.9-slim-trixie@sha256:…
-ARG PYTHON=python:3.13.9-slim-trixie
+# The base is pinned by the digest of its index, for all architectures. Another one: --build-arg PYTHON=…
+ARG PYTHON=python:3.13.9-slim-trixie@sha256:326df678c20c78d465db501563f3492d17c42a4afe33a1f2bf5406a1d56b0e86
 
 FROM ${PYTHON} AS build
 # All files of the image carry this time, so that the same sources make the same layers.

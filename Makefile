@@ -21,6 +21,10 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundl
 export UV_SYSTEM_CERTS ?= true
 endif
 
+# Without byte code every start of Python takes twice as long, and tests start hundreds.
+export UV_COMPILE_BYTECODE ?= 1
+PACKAGES := agent bench certs charts crds local service tests webhooks
+
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,12 +35,22 @@ demo: setup ## Watch machines come and go on a real control plane on this machin
 
 .PHONY: test
 test: binaries helm ## Run all tests; TESTS=tests/crds runs a part of them, WORKERS=0 one after the other
+	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 # All tests run on the Python at hand, in CI the oldest that we support. The image has a newer one, and a standard library
 # that behaves otherwise here and there.
 IMAGE_PYTHON := $(shell sed -n 's/^ARG PYTHON=python:\([0-9]*\.[0-9]*\).*/\1/p' Dockerfile)
 PYENV ?= $(HOME)/.pyenv
+
+# Where Chromium is missing, the tests install it with apt-get, and say so.
+.PHONY: browser
+browser: binaries helm ## Run the tests of the console in a real browser, and print how soon pages are drawn
+	@$(BIN)/python -m pytest -q -s $(or $(ARGS),tests/browser)
+
+.PHONY: pictures
+pictures: binaries ## Make the screenshots in docs/images again
+	@PICTURES=docs/images $(BIN)/python -m pytest -q tests/browser/test_pages.py tests/browser/test_report_page.py -k "every_page or asks_for_nothing"
 
 .PHONY: newer
 newer: binaries ## Run the tests of single modules on the Python of the image, if this machine has it
@@ -102,16 +116,21 @@ cluster: binaries ## Start a cluster with a real node and the operator's image o
 
 # One after the other: all tests share the one node that a machine can have.
 .PHONY: cluster-test
-cluster-test: binaries helm ## Run the tests of chart and image on a real node; needs Linux and root
+cluster-test: binaries helm ## Run the tests of chart and image on a real node; skipped without Linux and root
+	@$(BIN)/python -m local.node --prepare
 	@$(BIN)/python -m pytest -p no:cacheprovider $(or $(ARGS),tests/cluster)
 
 .PHONY: sbom
 sbom: ## List what the image contains, as CycloneDX, in dist/5spot.cdx.json
 	@$(PYTHON3) .ci/sbom dist/5spot.cdx.json
 
+.PHONY: release
+release: setup ## Make everything that a release needs in dist/; REPOSITORY=registry.example.com/5spot says where the image will be
+	@$(BIN)/python -m release --repository "$(REPOSITORY)" --source "$(SOURCE)" $(ARGS)
+
 .PHONY: binaries
 binaries: setup ## Build the programs that tests and demo start into the user's cache, unless they are there
-	@for part in binaries kubeadm schemas; do $(BIN)/python -m local.$$part > /dev/null; done
+	@for part in binaries kubeadm devmachine schemas; do $(BIN)/python -m local.$$part > /dev/null; done
 
 .PHONY: helm
 helm: setup ## Build the helm and the clusterctl that tests use into the user's cache, unless they are there
