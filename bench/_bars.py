@@ -16,6 +16,13 @@ class Bars:
         if not fits and firm:
             self.missed.append(name)
 
+    def at_least(self, name: str, figure: float, bar: float, unit: str = "", *, firm: bool = True) -> None:
+        """The same for a figure of which more is better."""
+        fits = figure >= bar
+        print(f"{name}: {figure:.4g}{unit} (at least {bar:g}{unit}{'' if fits else ', MISSED'})", flush=True)
+        if not fits and firm:
+            self.missed.append(name)
+
     def settle(self) -> None:
         """Ends the process with 1 if a firm bar was missed."""
         if self.missed:

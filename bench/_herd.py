@@ -20,7 +20,7 @@ from service.decide.intent import read_intent
 from service.decide.world import Cluster, Contract, Identity, World
 from service.kube.client import Client
 from service.kube.errors import AlreadyExists, Unavailable
-from service.kube.resource import EVENTS, NAMESPACES, SCHEDULED_MACHINES
+from service.kube.resource import EVENTS, NAMESPACES, SCHEDULED_MACHINES, Resource
 from service.settings import Settings
 
 Raw = dict[str, Any]
@@ -91,17 +91,19 @@ async def home(client: Client, namespace: str) -> None:
     )
 
 
-async def store(client: Client, namespace: str, objects: list[Raw]) -> list[Raw]:
-    """Creates ScheduledMachines, some at a time."""
-    return await gently(objects, lambda raw: _stored(client, namespace, raw))
+async def store(
+    client: Client, namespace: str, objects: list[Raw], resource: Resource = SCHEDULED_MACHINES
+) -> list[Raw]:
+    """Creates ScheduledMachines, or others, some at a time."""
+    return await gently(objects, lambda raw: _stored(client, resource, namespace, raw))
 
 
-async def _stored(client: Client, namespace: str, raw: Raw) -> Raw:
+async def _stored(client: Client, resource: Resource, namespace: str, raw: Raw) -> Raw:
     for attempt in range(PATIENCE):
         try:
-            return await client.create(SCHEDULED_MACHINES, raw, namespace=namespace)
+            return await client.create(resource, raw, namespace=namespace)
         except AlreadyExists:  # the answer to an earlier attempt was lost
-            return await client.get(SCHEDULED_MACHINES, raw["metadata"]["name"], namespace=namespace)
+            return await client.get(resource, raw["metadata"]["name"], namespace=namespace)
         except Unavailable:  # on a busy machine a webhook may not answer in time
             await asyncio.sleep(attempt)
     raise SystemExit(f"{raw['metadata']['name']} cannot be stored")
@@ -118,26 +120,16 @@ async def gently(given: Iterable[T], work: Callable[[T], Awaitable[R]]) -> list[
     return await asyncio.gather(*(one(each) for each in given))
 
 
+async def cluster_uid(client: Client, namespace: str) -> str:
+    """The uid of the Cluster that a herd belongs to: its Machines name it as an owner."""
+    return str((await client.get(CLUSTERS, CLUSTER, namespace=namespace))["metadata"]["uid"])
+
+
 CONTROL_PLANE = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "SimulatedControlPlane", "name": CLUSTER}
 
 
-async def bare_client(client: Client, namespace: str, herd: list[Raw], stopwatch: Stopwatch) -> Spent:
-    """What three creates and a status patch for each of them take, with as many at once as we have workers."""
-    cluster_uid = (await client.get(CLUSTERS, CLUSTER, namespace=namespace))["metadata"]["uid"]
-    prepared = [(raw["metadata"]["name"], _manifests(raw, cluster_uid)) for raw in herd]
-
-    async def one(each: tuple[str, list[Raw]]) -> None:
-        name, wanted = each
-        for resource, body in zip((BOOTSTRAPS, HOSTS, MACHINES), wanted, strict=True):
-            await client.create(resource, body, namespace=namespace)
-        await client.patch(SCHEDULED_MACHINES, name, {"status": STATUS}, namespace=namespace, subresource="status")
-
-    stopwatch.start()
-    await gently(prepared, one)
-    return stopwatch.spent()
-
-
-def _manifests(raw: Raw, cluster_uid: str) -> list[Raw]:
+def manifests_of(raw: Raw, cluster_uid: str) -> list[Raw]:
+    """The three objects that the operator creates for a ScheduledMachine as stored."""
     intent = read_intent(raw, DEFAULT_POLICY)
     metadata = raw["metadata"]
     me = Identity(metadata["namespace"], metadata["name"], metadata["uid"], 1, None, finalized=True, paused=False)

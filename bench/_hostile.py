@@ -1,16 +1,19 @@
 """Reviews as no API server sends them, each near the limit of three megabytes or of values: what do they cost?
 
 Every shape is put where it costs most: into what is passed through, into what is judged, and into both versions of an
-update. `bench_admission_under_fire` posts them, and a test measures each.
+update; calendars, classes and overrides have shapes of their own. `bench_admission_under_fire` posts them, and a test
+measures each.
 """
 
 import copy
+import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from bench.bench_admission import TYPICAL, review
+from crds import names
 from webhooks.complexity import VALUES_MAX
 from webhooks.review import BODY_LIMIT
 
@@ -19,6 +22,7 @@ FEW = VALUES_MAX - 500
 """Values that just fit."""
 MARK = "@@"
 OBJECT = ("request", "object")
+MIXED = ("combs of 100", "objects in objects", "texts", "fields", "one text of escapes", "long texts")
 PLACES: dict[str, tuple[str, ...]] = {
     "bootstrapSpec": (*OBJECT, "spec", "bootstrapSpec", "spec"),
     "unknown field": (*OBJECT, "spec", "surprise"),
@@ -26,11 +30,50 @@ PLACES: dict[str, tuple[str, ...]] = {
     "labels": (*OBJECT, "spec", "machineTemplate", "labels"),
     "hoursOfDay": (*OBJECT, "spec", "schedule", "hoursOfDay"),
     "cron": (*OBJECT, "spec", "schedule", "cron"),
+    "windows": (*OBJECT, "spec", "schedule", "windows"),
+    "exceptions": (*OBJECT, "spec", "schedule", "exceptions"),
+    "parameters": (*OBJECT, "spec", "parameters"),
     "finalizers": (*OBJECT, "metadata", "finalizers"),
     "annotations": (*OBJECT, "metadata", "annotations"),
     "managedFields": (*OBJECT, "metadata", "managedFields"),
     "userInfo": ("request", "userInfo"),
 }
+
+
+class Kind(NamedTuple):
+    """Another kind that is judged: where it is posted, the smallest object, and what a caller may put where."""
+
+    path: str
+    kind: str
+    spec: dict[str, Any]
+    places: dict[str, tuple[str, ...]]
+
+
+KINDS = (
+    Kind(
+        names.VALIDATE_CALENDAR_PATH,
+        names.CALENDAR_KIND,
+        {"dates": ["2026-12-24"]},
+        {"dates": ("dates",), "yearly": ("yearly",), "ics": ("ics", "inline"), "country": ("holidays", "country")},
+    ),
+    Kind(
+        names.VALIDATE_CLASS_PATH,
+        names.CLASS_KIND,
+        {**{name: TYPICAL["spec"][name] for name in ("bootstrapSpec", "infrastructureSpec")}, "namespaceSelector": {}},
+        {
+            "parameters": ("parameters",),
+            "schemas": ("parameters", "0", "schema", "properties"),
+            "texts": ("infrastructureSpec", "spec", "user"),
+            "expressions": ("namespaceSelector", "matchExpressions"),
+        },
+    ),
+    Kind(
+        names.VALIDATE_OVERRIDE_PATH,
+        names.OVERRIDE_KIND,
+        {"machines": ["desk-7"], "state": "Open", "until": "2026-11-20T22:00:00Z"},
+        {"machines": ("machines",), "until": ("until",), "expressions": ("selector", "matchExpressions")},
+    ),
+)
 
 
 def _list(one: bytes, count: int) -> bytes:
@@ -79,6 +122,58 @@ def many() -> dict[str, bytes]:
     }
 
 
+def crafted() -> dict[str, bytes]:
+    """What costs most where it is read as it is meant: dates, regular expressions, references, schemas."""
+    patterns = (b'"p%d":{"pattern":"(?:[a-z\\\\d]{1,60}){40}x%d"}' % (number, number) for number in range(1200))
+    letters = (b'"p%d":{"pattern":"\\\\p{L}{20}%d"}' % (number, number) for number in range(1200))
+    slow = b'[{"name":"a","schema":{"pattern":"a[ab]{500}c"},"default":"%s"}]' % bytes(
+        random.Random(1).choices(b"ab", k=60_000)
+    )
+    branches = _list(b'{"contains":{"pattern":"^b"}}', 600)
+    crossed = b'[{"name":"a","schema":{"anyOf":%s},"default":%s}]' % (branches, _list(b'"a"', 7000))
+    return {
+        "ranges": _full(b'"2026-01-01/2026-12-31"'),
+        "long ranges": _list(b'"0001-01-01/9999-12-31"', 9000),
+        "patterns": _object(patterns),
+        "letters": _object(letters),
+        "a slow pattern": slow,
+        "a slow schema": crossed,
+        "references": _object(b'"k%d":"a$(params.none)"' % number for number in range(FEW // 3)),
+        "references in one text": b'"%s"' % (b"$(params.none)" * (ROOM // 14)),
+        "mistakes in one text": b'"%s"' % (b"$(params." * (ROOM // 9)),
+        "requirements": _list(b'{"key":"a","operator":"In","values":["a"]}', FEW // 10),
+    }
+
+
+def other_kinds() -> Iterator[tuple[str, str, bytes]]:
+    """Reviews of calendars, classes and overrides: what it is, where it is posted, and its bytes."""
+    shapes = crafted() | {name: shape for name, shape in large().items() if name in MIXED}
+    for kind in KINDS:
+        for place, path in kind.places.items():
+            for shape, value in shapes.items():
+                yield f"{shape} in {place} of a {kind.kind}", kind.path, _of_kind(kind, path, value)
+
+
+def _of_kind(kind: Kind, path: tuple[str, ...], value: bytes) -> bytes:
+    """An update, whose old version is as bad: both are judged, where both fit."""
+    given: dict[str, Any] = {
+        "apiVersion": names.API_VERSION,
+        "kind": kind.kind,
+        "metadata": {"name": "hostile", "namespace": "default"},
+        "spec": copy.deepcopy(kind.spec),
+    }
+    if kind.kind == names.CLASS_KIND:
+        del given["metadata"]["namespace"]
+        given["spec"]["parameters"] = [{"name": "a", "schema": {"type": "string"}}]
+    _put(given, ("spec", *path), MARK)
+    envelope = review(given)
+    about = {"group": names.GROUP, "version": names.VERSION, "kind": kind.kind}
+    envelope["request"] |= {"kind": about, "requestKind": about}
+    if 2 * len(value) < ROOM:
+        envelope["request"] |= {"operation": "UPDATE", "oldObject": copy.deepcopy(given) | {"status": {}}}
+    return orjson.dumps(envelope).replace(f'"{MARK}"'.encode(), value)
+
+
 def creations() -> Iterator[tuple[str, bytes]]:
     """Every large shape in every place."""
     for place, path in PLACES.items():
@@ -111,5 +206,5 @@ def _filled(path: tuple[str, ...], value: bytes, old: bytes | None = None) -> by
 
 def _put(raw: Any, path: tuple[str, ...], value: str) -> None:
     for name in path[:-1]:
-        raw = raw[name]
+        raw = raw[int(name)] if isinstance(raw, list) else raw.setdefault(name, {})
     raw[path[-1]] = value

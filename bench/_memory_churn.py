@@ -18,6 +18,7 @@ from local import access
 from local.cluster import LocalCluster
 from local.provider.hosts import Host
 from local.provider.kinds import CLUSTERS, MACHINES
+from service.clock import SystemClock
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import NODES, PODS, SCHEDULED_MACHINES, SECRETS
@@ -32,7 +33,7 @@ class NodeChurn(Churn):
     """Users and Cluster API, in workload clusters that have Nodes and pods."""
 
     def __init__(self, cluster: LocalCluster, client: Client, namespace: str, happened: Counter[str]) -> None:
-        super().__init__(client, namespace, happened)
+        super().__init__(client, namespace, happened, SystemClock())
         self._cluster = cluster
 
     async def prepare(self) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import http.client
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +17,7 @@ import orjson
 import uvloop
 
 from bench import _proc
-from crds.calendarschema import calendar_definitions
-from crds.schema import custom_resource_definition
+from crds.definitions import all_definitions
 from local import access, capi
 from local.binaries import ensure
 from local.cluster import Audit, LocalCluster, Options
@@ -47,12 +47,12 @@ class Plane:
 
 
 @contextmanager
-def control_plane(audit: Audit = Audit.OFF) -> Iterator[Plane]:
+def control_plane(audit: Audit = Audit.OFF, controller_flags: tuple[str, ...] = ()) -> Iterator[Plane]:
     """An API server with all CRDs and no controller but Kubernetes' own: Cluster API and provider are stopped."""
     assets = ensure(Progress())
     served = [crd for crd in capi.load_definitions(assets.capi_crds) if crd["spec"]["names"]["kind"] in CAPI_KINDS]
-    definitions = (*kinds.definitions(), *served, custom_resource_definition(), *calendar_definitions())
-    options = Options(definitions=definitions, audit=audit)
+    definitions = (*kinds.definitions(), *served, *all_definitions())
+    options = Options(definitions=definitions, audit=audit, controller_flags=controller_flags)
     with Keeper() as keeper, LocalCluster("bench", assets, keeper, options) as cluster:
         yield Plane(cluster, keeper)
 
@@ -60,10 +60,15 @@ def control_plane(audit: Audit = Audit.OFF) -> Iterator[Plane]:
 Benchmark = Callable[[Plane, "Operated", argparse.Namespace], Coroutine[Any, Any, None]]
 
 
-def with_operator(benchmark: Benchmark, args: argparse.Namespace) -> None:
+def with_operator(
+    benchmark: Benchmark,
+    args: argparse.Namespace,
+    audit: Audit = Audit.OFF,
+    controller_flags: tuple[str, ...] = (),
+) -> None:
     """Runs a benchmark on a control plane with the operator, on the event loop that the operator uses too."""
     with (
-        control_plane() as plane,
+        control_plane(audit, controller_flags) as plane,
         plane.operator() as operated,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
@@ -114,8 +119,21 @@ class Operated:
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric over all series with these labels; 0 while it does not answer."""
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        lines = re.findall(rf"^fivespot_{name}(?:{{(.*)}})? (\S+)$", self._metrics(), re.MULTILINE)
+        try:
+            scraped = self._metrics()
+        except (OSError, http.client.HTTPException):
+            scraped = ""
+        lines = re.findall(rf"^fivespot_{name}(?:{{(.*)}})? (\S+)$", scraped, re.MULTILINE)
         return sum(float(value) for series, value in lines if all(one in series.split(",") for one in wanted))
+
+    def requests(self) -> dict[str, int]:
+        """Its finished calls by verb and resource, without watches and Leases; fails if it does not answer."""
+        found = Counter[str]()
+        for series, value in re.findall(r"^fivespot_api_requests_total{(.*)} (\S+)$", self._metrics(), re.MULTILINE):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', series))
+            if labels["verb"] != "watch" and labels["resource"] != "leases":
+                found[f"{labels['verb']} {labels['resource']}"] += int(float(value))
+        return found
 
     def in_phase(self, phase: str) -> int:
         return int(self.metric("scheduledmachines", phase=phase))
@@ -153,8 +171,6 @@ class Operated:
         try:
             connection.request("GET", "/metrics")
             return connection.getresponse().read().decode()
-        except (OSError, http.client.HTTPException):
-            return ""
         finally:
             connection.close()
 

@@ -23,11 +23,12 @@ from crds.providers import DEFAULT_POLICY
 from local.cluster import LocalCluster
 from local.processes import Keeper
 from service.clock import SimulatedClock
-from service.decide.intent import read_intent
+from service.decide.intent import Sources, read_intent
 from service.decide.lifecycle import RELEASE_AFTER
+from service.fleet.overrides import ListedOverrides
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
-from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES, Resource
+from service.kube.resource import LEASES, NAMESPACES, SCHEDULE_OVERRIDES, SCHEDULED_MACHINES, Resource
 from service.runtime.cache import Change, EventType
 from service.runtime.informer import Informer
 from service.runtime.key import Key
@@ -52,14 +53,15 @@ class Soak:
         self.crew = crew
         self.settings = settings
         self.result = Result()
-        self.churn = Churn(client, crew.tenants, self.result.happened)
+        self.churn = Churn(client, crew.tenants, self.result.happened, crew.clock)
         self.fleet = Fleet(crew, settings.replicas, self.result)
         self._wrong: dict[tuple[Key, str], float] = {}
-        self._told: set[tuple[Key, str]] = set()
+        self._reported: set[tuple[Key, str]] = set()
         self._machines: dict[str, str] = {}
         self._foreign: dict[tuple[str, str], str] = {}
         self._checks: set[asyncio.Task[None]] = set()
         self._scheduled = self._informer(SCHEDULED_MACHINES, self._scheduled_changed)
+        self._overrides = self._informer(SCHEDULE_OVERRIDES, lambda _change: None)
         self._children = {end: self._informer(kind, self._child_changed) for end, kind in CHILDREN.items()}
 
     def _informer(self, resource: Resource, listener: Callable[[Change], None]) -> Informer:
@@ -71,7 +73,8 @@ class Soak:
         """The whole of it, from the first object to the last that goes."""
         await self._prepare()
         async with asyncio.TaskGroup() as group:
-            watching = [group.create_task(one.run()) for one in (self._scheduled, *self._children.values())]
+            informers = (self._scheduled, self._overrides, *self._children.values())
+            watching = [group.create_task(one.run()) for one in informers]
             playing = [group.create_task(self.churn.play_cluster_api()) for _ in range(4)]
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.seconds):
@@ -87,7 +90,7 @@ class Soak:
     async def _churn_and_kill(self) -> None:
         settings = self.settings
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.churn.go_on(self._scheduled, settings.objects, settings.edits_per_second))
+            group.create_task(self.churn.go_on(self._scheduled, settings, self._overrides))
             group.create_task(self.fleet.kill_now_and_then(settings.kill_every))
             group.create_task(self.fleet.weigh())
             group.create_task(self._look())
@@ -157,9 +160,10 @@ class Soak:
             # All replicas dead or still starting: the time counts from when one can act.
             self.result.happened["half seconds with no replica up"] += 1
             self._wrong = dict.fromkeys(self._wrong, now)
+        overrides = self._listed_overrides(shown)
         for key in self._scheduled:
             raw = self._scheduled.get(key)
-            fault = self._fault(raw, shown) if raw else None
+            fault = self._fault(raw, overrides, shown) if raw else None
             if fault:
                 wrong.add((key, fault))
                 self._still_wrong((key, fault), now)
@@ -169,13 +173,19 @@ class Soak:
 
     def _still_wrong(self, entry: tuple[Key, str], now: float) -> None:
         since = self._wrong.setdefault(entry, now)
-        if now - since > self.settings.forgotten_after and entry not in self._told:
-            self._told.add(entry)
+        if now - since > self.settings.forgotten_after and entry not in self._reported:
+            self._reported.add(entry)
             self.result.violations.append(f"{entry[0]} {entry[1]} for {now - since:.0f} s")
 
-    def _fault(self, raw: Raw, shown: datetime) -> str | None:
-        """What is not as the schedule says at the moment."""
-        meta, intent = raw["metadata"], read_intent({**SCHEDULED_MACHINES.envelope(), **raw}, DEFAULT_POLICY)
+    def _listed_overrides(self, shown: datetime) -> ListedOverrides:
+        """Those that the operator has accepted: an override counts from then on."""
+        found = (self._overrides.get(key) for key in self._overrides)
+        return ListedOverrides.read((raw for raw in found if raw and raw.get("status")), shown)
+
+    def _fault(self, raw: Raw, overrides: ListedOverrides, shown: datetime) -> str | None:
+        """What is not as the schedule and its overrides say at the moment."""
+        whole = {**SCHEDULED_MACHINES.envelope(), **raw}
+        meta, intent = raw["metadata"], read_intent(whole, DEFAULT_POLICY, Sources(overrides=overrides))
         if meta["name"].startswith(FOREIGN):
             return None
         machine = self._children["machine"].get(Key(meta["namespace"], f"{meta['name']}-machine"))
@@ -184,8 +194,10 @@ class Soak:
             return "is not let go"
         if not intent.enabled and not intent.kill_switch:
             return None
-        wanted = not intent.kill_switch and intent.covers(shown)
-        return None if wanted == there else "has no Machine" if wanted else "has a Machine"
+        wanted = not intent.kill_switch and intent.effective.wanted(shown)
+        if wanted == there:
+            return None
+        return "has no Machine" if wanted else "has a Machine"
 
     async def _check_foreign(self) -> None:
         for (end, name), version in self._foreign.items():

@@ -15,7 +15,7 @@ from service.runtime.key import Key
 from service.sharding.shard import Shard, shard_number
 from service.sharding.watchdog import EXIT_CODE
 
-SAMPLE_EVERY = 5.0
+SAMPLE_EVERY = 2.0
 STARTED = "controller started"
 """What a replica logs when it can serve."""
 TAKEN, GIVEN = "shard acquired", ("shard lost", "shard released")
@@ -44,13 +44,16 @@ class Fleet:
             self._replace(number)
 
     async def weigh(self) -> None:
-        """Follows the memory of the first."""
-        started = time.monotonic()
+        """Follows the memory of the first, from its start; from the beginning again if it ended itself."""
+        weighed, started = None, time.monotonic()
         while True:
             self.revive()
             pid = self.replicas[0].pid
+            if pid != weighed:
+                weighed, started = pid, time.monotonic()
+                self._result.memory.clear()
             if pid is not None:
-                self._result.memory.append((time.monotonic() - started, _proc.resident(pid)))
+                self._result.memory.append((time.monotonic() - started, _proc.memory(pid)["anonymous"]))
             await asyncio.sleep(SAMPLE_EVERY)
 
     def lost_at(self, key: Key) -> float:
@@ -74,7 +77,7 @@ class Fleet:
             if replica.exit_code is None:
                 continue
             if replica.exit_code == EXIT_CODE:
-                self._result.happened["replicas ended by their own alarm"] += 1
+                self._result.happened["replicas ended by their own watchdog"] += 1
             else:
                 said = "\n".join(replica.last_lines(5))
                 self._result.violations.append(f"a replica ended with {replica.exit_code}:\n{said}")

@@ -11,6 +11,10 @@ MOST_SLOPE = 5.0
 """MB an hour that memory may grow by after the warm-up: the limit of the chart is weeks away then."""
 FULL = TOMBSTONE_SECONDS
 """Until then memory grows by design: deleted objects are remembered for so long."""
+MOST_EARLY_SLOPE = 120.0
+"""MB an hour in a run that ends before that: twice as much as what fills up by design takes in its first minutes."""
+STARTED = 60.0
+"""Until then modules are loaded, and caches and connections come into being."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,27 @@ class Result:
     late: list[float] = field(default_factory=list)
     """Seconds in the wrong state; counted from zero again when the replica that had to act was killed."""
     memory: list[tuple[float, float]] = field(default_factory=list)
-    """Seconds since the start, and MB of the replica that is never killed."""
+    """Seconds since the start, and MB that the replica that is never killed has for itself."""
 
     @property
     def growth(self) -> Growth | None:
-        """Of the later part of a run, when all that has a limit has reached it; None if it was too short for that."""
-        lasted = self.memory[-1][0] if self.memory else 0.0
-        return growth(self.memory, FULL) if lasted >= 2 * FULL else None
+        """Of the later part of a run; None if it was too short for that."""
+        return growth(self.memory, FULL if self._is_long else STARTED)
+
+    @property
+    def most_slope(self) -> float:
+        """What can be asked of a run of this length: in a short one only a fast leak stands out."""
+        return MOST_SLOPE if self._is_long else MOST_EARLY_SLOPE
+
+    @property
+    def leaks(self) -> bool:
+        """Whether memory certainly grows by more than that."""
+        return self.growth is not None and self.growth.verdict(self.most_slope) == "grows"
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether all that has a limit had reached it for half of the run."""
+        return bool(self.memory) and self.memory[-1][0] >= 2 * FULL
 
     def described(self) -> str:
         lines = ", ".join(f"{count} {what}" for what, count in sorted(self.happened.items()))
@@ -53,6 +71,6 @@ class Result:
         if self.memory:
             (_, first), (lasted, last) = self.memory[0], self.memory[-1]
             lines += f"\nmemory of the replica never killed: {first:.0f} MB at first, {last:.0f} MB at the end, "
-            cannot = f"which says nothing after {lasted / 60:.0f} minutes: at least {FULL / 30:.0f} are needed"
-            lines += self.growth.described(MOST_SLOPE) if self.growth else cannot
+            cannot = f"which says nothing after {lasted / 60:.1f} minutes"
+            lines += self.growth.described(self.most_slope) if self.growth else cannot
         return lines

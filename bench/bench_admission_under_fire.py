@@ -1,8 +1,9 @@
 """Ordinary reviews, and the leases, while others send the worst that three megabytes can hold.
 
-The operator as a real process beside a real API server. Sixteen connections of another process post hostile reviews as
-fast as they are answered, to both webhooks; ordinary ones come at 20 a second on connections of their own and fail if
-they are refused or take longer than API servers wait. The lease must not change hands.
+The operator as a real process beside a real API server. Eighteen connections of another process post hostile reviews as
+fast as they are answered, to both webhooks of ScheduledMachines and to that of classes. Ordinary ones come at 20 a
+second on connections of their own, and fail if they are refused or take longer than API servers wait. The lease must
+not change hands.
 """
 
 import argparse
@@ -24,7 +25,8 @@ from bench.bench_admission_under_load import webhook
 from crds import names
 from webhooks.configuration import TIMEOUT_SECONDS
 
-CONNECTIONS = 16
+CONNECTIONS = 18
+PATHS = 3
 RATE = 20.0
 MOST_FAILED = 0.01
 WORST = (
@@ -38,11 +40,18 @@ WORST = (
     "bad names in labels, updated",
     "objects in bootstrapSpec, updated",
     "short lists in finalizers, updated",
+    "letters in schemas of a ScheduledMachineClass",
+    "patterns in schemas of a ScheduledMachineClass",
+    "a slow schema in parameters of a ScheduledMachineClass",
+    "references in one text in texts of a ScheduledMachineClass",
 )
 
 
-def bodies() -> list[bytes]:
-    return [body for name, body in (*hostile.creations(), *hostile.updates()) if name in WORST]
+def bodies() -> dict[str, list[bytes]]:
+    """What is posted, by the path that it is posted to."""
+    machines = [body for name, body in (*hostile.creations(), *hostile.updates()) if name in WORST]
+    others = [body for name, path, body in hostile.other_kinds() if name in WORST]
+    return {names.VALIDATE_PATH: machines, names.MUTATE_PATH: machines, names.VALIDATE_CLASS_PATH: others}
 
 
 class Fire:
@@ -55,7 +64,7 @@ class Fire:
 
     async def burn(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for number in range(CONNECTIONS // 2):
+            for number in range(CONNECTIONS // PATHS):
                 group.create_task(self._one(number))
 
     async def _one(self, number: int) -> None:
@@ -77,10 +86,7 @@ def burn(target: Target, counter: "Synchronized[int]") -> None:
     hostile_bodies = bodies()
 
     async def both() -> None:
-        fires = [
-            Fire(replace(target, path=path, bodies=hostile_bodies), counter)
-            for path in (names.VALIDATE_PATH, names.MUTATE_PATH)
-        ]
+        fires = (Fire(replace(target, path=path, bodies=worst), counter) for path, worst in hostile_bodies.items())
         await asyncio.gather(*(fire.burn() for fire in fires))
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -24,7 +24,7 @@ from bench._memory_churn import NodeChurn
 from bench._plane import Plane, control_plane
 from bench._replica import Crew
 from bench._soak import START
-from bench._soak_result import MOST_SLOPE
+from bench._soak_result import MOST_SLOPE, Settings
 from local import access
 from local.crds import FIELD_MANAGER
 from local.ports import ANY_PORTS, LOOPBACK
@@ -70,7 +70,8 @@ class Run:
                     group.create_task(informer.run())
                 for _ in range(4):
                     group.create_task(self._churn.play_cluster_api())
-                group.create_task(self._churn.go_on(informers[0], self._args.objects, self._args.rate))
+                asked = Settings(60 * self._args.minutes, objects=self._args.objects, edits_per_second=self._args.rate)
+                group.create_task(self._churn.go_on(informers[0], asked))
                 group.create_task(self._churn.turn_over_clusters(15.0))
                 group.create_task(self._restart_api_server())
                 group.create_task(self._show())
@@ -90,8 +91,10 @@ class Run:
 
     def _start(self, number: int, out: Path, trace_after: float) -> None:
         server = self._crew.replica(number)
-        served = [f"--webhook-port={self._port}", f"--webhook-hosts={LOOPBACK}"]
-        argv = [one for one in server.argv[2:] if one != "--no-webhooks"] + served if number == 0 else server.argv[2:]
+        argv = list(server.argv[2:])
+        if number == 0:
+            argv.remove("--no-webhooks")
+            argv += [f"--webhook-port={self._port}", f"--webhook-hosts={LOOPBACK}"]
         server.argv = [sys.executable, "-m", "bench._memory_probe", str(out.resolve()), str(trace_after), *argv]
         server.start()
         self._servers.append(server)

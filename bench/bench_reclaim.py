@@ -15,8 +15,7 @@ from typing import Any
 from bench import _herd as herd
 from bench._bars import Bars
 from crds import names
-from crds.calendarschema import calendar_definitions
-from crds.schema import custom_resource_definition
+from crds.definitions import all_definitions
 from local.binaries import ensure
 from local.cluster import Options
 from local.operator import REAL_TIME, Operator
@@ -152,7 +151,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="machines asked back, one by one (default: %(default)s)")
     parser.add_argument("--pods", type=int, default=30, help="on each of their Nodes (default: %(default)s)")
     args = parser.parse_args()
-    options = Options(definitions=(custom_resource_definition(), *calendar_definitions()))
+    options = Options(definitions=all_definitions())
     with (
         Keeper() as keeper,
         ControlPlane(ensure(Progress()), keeper, options) as plane,

@@ -95,8 +95,8 @@ def excepted(number: int) -> Layout:
     def lay_out(zone: str) -> Schedule:
         made = plain(zone)
         own = dates.Dates.parse_item("2026-12-28/2027-01-01")
-        rules = (ExceptionRule(dates.Either(own), State.OPEN), ExceptionRule(known.in_zone(made.zone).source, state))
-        return made.excepted(Exceptions(rules, known.through))
+        rules = (ExceptionRule(dates.Either(own), State.OPEN), ExceptionRule(known.in_zone(made.zone), state))
+        return made.excepted(Exceptions(rules))
 
     return lay_out
 

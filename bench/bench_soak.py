@@ -13,7 +13,6 @@ from bench._bars import Bars
 from bench._plane import Plane, control_plane
 from bench._replica import SHORT_LEASE
 from bench._soak import Settings, soaking
-from bench._soak_result import MOST_SLOPE
 
 MOST_FORGOTTEN = SHORT_LEASE + 5.0
 
@@ -26,7 +25,7 @@ async def run(plane: Plane, settings: Settings) -> None:
     print(result.described())
     bars.at_most("longest in the wrong state", max(result.late, default=0.0), MOST_FORGOTTEN, " s", firm=False)
     if result.growth is not None:
-        bars.at_most("memory slope, lower bound", result.growth.low, MOST_SLOPE, " MB an hour")
+        bars.at_most("memory slope, lower bound", result.growth.low, result.most_slope, " MB an hour")
     for violation in result.violations:
         print(f"VIOLATED: {violation}")
     bars.at_most("violations", len(result.violations), 0)

@@ -15,11 +15,12 @@ ADMIN = "admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
 CAPI = "capi"
 KUBEADM = "capi-kubeadm-bootstrap"
+DEVMACHINE = "capi-devmachine"
 PROVIDER = "simulated-provider"
 KWOK = "kwok"
 CLUSTER_ACCESS = "cluster-kubeconfig"
 OPERATOR = "5spot-operator"
-ADMINS = (ADMIN, CAPI, KUBEADM, PROVIDER, KWOK, CLUSTER_ACCESS, OPERATOR)
+ADMINS = (ADMIN, CAPI, KUBEADM, DEVMACHINE, PROVIDER, KWOK, CLUSTER_ACCESS, OPERATOR)
 
 
 def new_tokens(further: Iterable[str] = ()) -> dict[str, str]:

@@ -66,7 +66,7 @@ def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Asset
 
 def key() -> str:
     """Names a build by everything that decides its outcome: pinned versions, flags, our change and platform."""
-    return fingerprint(GOMOD, (*flags(), loopback.MEANT))
+    return fingerprint(GOMOD, (*flags(), loopback.WEBHOOK.meant))
 
 
 def _given(environ: Mapping[str, str], progress: Progress) -> Assets | None:

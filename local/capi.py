@@ -13,9 +13,9 @@ from local import access
 from local.binaries import Assets
 from local.cluster import LocalCluster, start_on_free_port
 from local.crds import FIELD_MANAGER, apply_all
-from local.kubeadm import KubeadmProvider
 from local.ports import LOOPBACK, PortRange
 from local.processes import Keeper, Server
+from local.providers import ProviderFiles
 from service.kube.client import PatchKind
 from service.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 
@@ -25,7 +25,6 @@ Manifest = dict[str, Any]
 FEATURES = "ReconcilerRateLimiting=false"
 CONCURRENCY = ("--kube-api-qps=500", "--kube-api-burst=1000", "--clustercache-client-qps=200")
 CONTRACTS: Final = ("v1beta1", "v1beta2")
-KUBEADM: Final = "capi-kubeadm-bootstrap"
 WEBHOOK_KINDS: Final = {kind.kind: kind for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)}
 
 
@@ -46,11 +45,12 @@ def start(cluster: LocalCluster, assets: Assets, keeper: Keeper, ports: PortRang
     return _start(cluster, Manager("capi", access.CAPI, assets.capi_core, definitions), keeper, ports)
 
 
-def start_kubeadm(cluster: LocalCluster, provider: KubeadmProvider, keeper: Keeper, ports: PortRange) -> Server:
-    """Installs the kubeadm bootstrap provider with its CRDs and webhooks; the core must run already."""
+def start_provider(cluster: LocalCluster, provider: ProviderFiles, keeper: Keeper, ports: PortRange) -> Server:
+    """Installs one of Cluster API's own providers with its CRDs and webhooks; the core must run already."""
     definitions = [_labelled(crd) for crd in load_definitions(provider.crds)]
     webhooks = yaml.load_all(provider.webhooks.read_bytes(), Loader=yaml.CSafeLoader)
-    manager = Manager(KUBEADM, access.KUBEADM, provider.program, definitions, [each for each in webhooks if each])
+    name = provider.program.name  # also that of its user
+    manager = Manager(name, name, provider.program, definitions, [each for each in webhooks if each])
     return _start(cluster, manager, keeper, ports)
 
 
@@ -62,6 +62,8 @@ def _start(cluster: LocalCluster, manager: Manager, keeper: Keeper, ports: PortR
         _install(cluster, manager, webhook)
         health = ports.pick(webhook)
         argv = [
+            "env",
+            f"POD_IP={LOOPBACK}",  # where the in-memory provider tells others to find its clusters
             str(manager.program),
             f"--kubeconfig={cluster.kubeconfig_of(manager.user)}",
             "--leader-elect=false",

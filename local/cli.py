@@ -145,9 +145,9 @@ def status() -> int:
 def _show_time(operator: dict[str, str]) -> None:
     if not operator:
         return
-    from local.operator import told_time  # noqa: PLC0415 - see above
+    from local.operator import schedule_time  # noqa: PLC0415 - see above
 
-    now = told_time(operator["metrics"])
+    now = schedule_time(operator["metrics"])
     if now:
         print(f"\nThe operator's clock says {now:%A, %d %B %Y %H:%M:%S} UTC.")
     else:

@@ -44,6 +44,7 @@ class Options:
     """What may differ between clusters."""
 
     apiserver_flags: tuple[str, ...] = ()
+    controller_flags: tuple[str, ...] = ()
     definitions: tuple[dict[str, Any], ...] = ()
     audit: Audit = Audit.OFF
     ports: PortRange = ANY_PORTS
@@ -241,6 +242,7 @@ class LocalCluster(Startable):
             "--secure-port=0",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
+            *self._options.controller_flags,
         ]
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         return self._server("controller-manager", argv, lambda: self.access.answers(account))

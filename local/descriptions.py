@@ -18,7 +18,7 @@ webhooks are installed, and the operator runs, on request with a clock of its ow
 
 Everything runs until Ctrl-C, which removes all of it. The first start builds the programs, which takes several minutes.
 
-To simulate trouble, set `spec.simulate` of a K0sWorkerConfig or RemoteMachine: `delaySeconds: N` makes a host late,
+To simulate failures, set `spec.simulate` of a K0sWorkerConfig or RemoteMachine: `delaySeconds: N` makes a host late,
 `failure: InvalidConfiguration | NeverReady | NodeNeverJoins` makes it fail. RemoteMachines with the same `spec.address`
 are one host.
 """

@@ -3,3 +3,7 @@
 
 class LocalError(Exception):
     """Something about the surroundings is wrong; the message says what, where and what to do, ready to be printed."""
+
+
+class NoNodeError(LocalError):
+    """This machine lacks what a real node needs, and cannot get it; tests that need one are skipped."""

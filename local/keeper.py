@@ -70,7 +70,12 @@ def wait_for_end(owner: int) -> None:
 
 def kill_group() -> None:
     """Kills everything in our process group but ourselves, until nothing is left."""
-    while others := members(os.getpgrp()):
+    kill_members(os.getpgrp())
+
+
+def kill_members(group: int) -> None:
+    """Kills everything in a process group but ourselves, until nothing is left."""
+    while others := members(group):
         for pid in others:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

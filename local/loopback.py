@@ -1,9 +1,10 @@
-"""Our one change to what is built: Cluster API's webhook listens on loopback alone.
+"""Our only changes to what is built: what Cluster API's programs serve, they serve on loopback alone.
 
-It has no flag for that, and a throw-away control plane must not be reachable from the network.
+They have no flags for that, and a throw-away control plane must not be reachable from the network.
 """
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,22 +12,50 @@ from local.command import Tool, explained
 from local.errors import LocalError
 from local.ports import LOOPBACK
 
-MODULE: Final = "sigs.k8s.io/controller-runtime"
-FILE: Final = "pkg/webhook/server.go"
-WRITTEN: Final = 'tls.Listen("tcp", net.JoinHostPort(s.Options.Host,'
-MEANT: Final = f'tls.Listen("tcp", net.JoinHostPort("{LOOPBACK}",'
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """A line of a module's file that opens a port, and the line that we build instead."""
+
+    module: str
+    file: str
+    written: str
+    meant: str
+    times: int = 1
+
+    def applied(self, source: str) -> str:
+        """The file with the change; raises LocalError if it does not read as it did when we looked."""
+        if source.count(self.written) != self.times:
+            raise LocalError(f"{self.module}/{self.file} opens its port in a new way: adapt local/loopback.py.")
+        return source.replace(self.written, self.meant)
 
 
-def keep_to(go: Tool) -> None:
-    """Has the module in Go's folder build with a changed copy of the library that opens the port."""
-    go.run("mod", "download", MODULE)
-    theirs = Path(go.run("list", "-m", "-f", "{{.Dir}}", MODULE)[-1])
-    ours = go.folder / Path(MODULE).name
-    with explained(f"copying {MODULE} into {go.folder}"):
+WEBHOOK: Final = SourceChange(
+    "sigs.k8s.io/controller-runtime",
+    "pkg/webhook/server.go",
+    'tls.Listen("tcp", net.JoinHostPort(s.Options.Host,',
+    f'tls.Listen("tcp", net.JoinHostPort("{LOOPBACK}",',
+)
+"""The webhooks of every manager."""
+
+
+def keep_to(go: Tool, *more: SourceChange) -> None:
+    """Has the module in Go's folder build with changed copies of the libraries that open ports."""
+    changes = (WEBHOOK, *more)
+    for module in dict.fromkeys(change.module for change in changes):
+        _replace(go, module, [change for change in changes if change.module == module])
+
+
+def _replace(go: Tool, module: str, changes: list[SourceChange]) -> None:
+    go.run("mod", "download", module)
+    theirs = Path(go.run("list", "-m", "-f", "{{.Dir}}", module)[-1])
+    ours = go.folder / Path(module).name
+    with explained(f"copying {module} into {go.folder}"):
         _copy(theirs, ours)
-        changed = _changed((ours / FILE).read_text(encoding="utf-8"))
-        (ours / FILE).write_text(changed, encoding="utf-8")
-    go.run("mod", "edit", f"-replace={MODULE}=./{ours.name}")
+        for change in changes:
+            path = ours / change.file
+            path.write_text(change.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+    go.run("mod", "edit", f"-replace={module}=./{ours.name}")
 
 
 def _copy(theirs: Path, ours: Path) -> None:
@@ -36,9 +65,3 @@ def _copy(theirs: Path, ours: Path) -> None:
             target = ours / file.relative_to(theirs)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
-
-
-def _changed(source: str) -> str:
-    if source.count(WRITTEN) != 1:
-        raise LocalError(f"{MODULE}/{FILE} opens its port in a new way: adapt local/loopback.py.")
-    return source.replace(WRITTEN, MEANT)

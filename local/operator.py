@@ -5,7 +5,7 @@ import http.client
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -90,7 +90,9 @@ class Operator:
     pace: ClockPace
 
     @classmethod
-    def start(cls, cluster: LocalCluster, keeper: Keeper, pace: ClockPace, ports: PortRange) -> "Operator":
+    def start(
+        cls, cluster: LocalCluster, keeper: Keeper, pace: ClockPace, ports: PortRange, flags: Sequence[str] = ()
+    ) -> "Operator":
         """Brings it up; ready means that its webhooks answer the API server and its caches are complete."""
         made: list[Operator] = []
 
@@ -98,7 +100,8 @@ class Operator:
             endpoints = Endpoints.pick(port, ports)
             asyncio.run(_with(cluster, lambda client: _register(client, endpoints.webhooks)))
             probe = f"{endpoints.health}/ready"
-            server = Server(NAME, _command(cluster, endpoints, pace), keeper, lambda: access.answers(probe))
+            command = [*_command(cluster, endpoints, pace), *flags]
+            server = Server(NAME, command, keeper, lambda: access.answers(probe))
             made.append(cls(server, endpoints, pace))
             return server
 
@@ -123,13 +126,13 @@ class Operator:
 
     def _asked(self) -> tuple[float, SimulatedClock]:
         asked = time.monotonic()
-        shown = told_time(self.endpoints.metrics)
+        shown = schedule_time(self.endpoints.metrics)
         if shown is None:
             raise LocalError(f"the operator does not report its time at {self.endpoints.metrics}/metrics")
         return time.monotonic() - asked, SimulatedClock(shown, self.pace.speed, asked)
 
 
-def told_time(metrics_url: str) -> datetime | None:
+def schedule_time(metrics_url: str) -> datetime | None:
     """The operator's time, from its metrics; None if it does not answer."""
     parts = urlsplit(metrics_url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5.0)
@@ -168,7 +171,7 @@ async def _register(client: Client, url: str) -> None:
     """Registers the webhooks with the API server; the operator writes their caBundle itself."""
     with suppress(AlreadyExists):  # from an attempt on a port that another process took
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": NAMESPACE}})
-    registration = Registration(at=url, service_account=access.OPERATOR, calendars=True)
+    registration = Registration(at=url, service_account=access.OPERATOR, calendars=True, overrides=True, classes=True)
     for resource, body in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), manifests(registration), strict=True):
         name = body["metadata"]["name"]
         await client.patch(resource, name, body, kind=PatchKind.APPLY, field_manager=FIELD_MANAGER, force=True)

@@ -12,10 +12,10 @@ from typing import Self
 from local import access, capi, clusters, kwok, pki
 from local.binaries import Assets
 from local.cluster import LocalCluster, Options, Startable
-from local.kubeadm import KubeadmProvider
 from local.processes import Keeper, Server
 from local.provider import kinds, workloads
 from local.provider.workloads import access_kubeconfig, provider_kubeconfig
+from local.providers import ProviderFiles
 
 DEMO_CLUSTER = "demo"
 DEMO_NAMESPACE = "default"
@@ -29,7 +29,6 @@ class ControlPlane(Startable):
 
     capi: Server
     provider: Server
-    kubeadm: Server | None = None
 
     def __init__(self, assets: Assets, keeper: Keeper, management: Options | None = None) -> None:
         self._assets = assets
@@ -39,6 +38,7 @@ class ControlPlane(Startable):
         definitions = (*kinds.definitions(), *self._options.definitions)
         self.management = LocalCluster("management", assets, keeper, replace(self._options, definitions=definitions))
         self.kwoks: dict[str, Server] = {}
+        self.providers: dict[str, Server] = {}
         self.workloads: dict[str, LocalCluster] = {}
 
     def start(self) -> Self:
@@ -52,7 +52,8 @@ class ControlPlane(Startable):
 
     def stop(self) -> None:
         """Stops clients before their API servers, and those before their etcds."""
-        clients = (getattr(self, "provider", None), self.kubeadm, getattr(self, "capi", None), *self.kwoks.values())
+        ours = (getattr(self, "provider", None), getattr(self, "capi", None))
+        clients = (*ours, *self.providers.values(), *self.kwoks.values())
         for server in clients:
             if server is not None:
                 server.kill()  # they keep nothing, and Cluster API takes 10 s to say goodbye
@@ -71,8 +72,8 @@ class ControlPlane(Startable):
     def servers(self) -> tuple[Server, ...]:
         """All processes."""
         clusters_ = (self.management, *self.workloads.values())
-        added = (self.kubeadm,) if self.kubeadm else ()
-        return (*(s for c in clusters_ for s in c.servers), self.capi, *added, self.provider, *self.kwoks.values())
+        added = (*self.providers.values(), *self.kwoks.values())
+        return (*(s for c in clusters_ for s in c.servers), self.capi, self.provider, *added)
 
     def add_workload(self, name: str) -> LocalCluster:
         """Starts one more workload cluster, for SimulatedControlPlanes whose `spec.workload` names it."""
@@ -85,10 +86,13 @@ class ControlPlane(Startable):
         self.workloads[name] = cluster
         return cluster
 
-    def add_kubeadm(self, provider: KubeadmProvider) -> Server:
-        """Starts Cluster API's own kubeadm bootstrap provider in the management cluster; it ends with the plane."""
-        self.kubeadm = capi.start_kubeadm(self.management, provider, self._keeper, self._options.ports)
-        return self.kubeadm
+    def add_provider(self, provider: ProviderFiles) -> Server:
+        """Starts one of Cluster API's own providers in the management cluster, once; it ends with the plane."""
+        name = provider.program.name
+        if name not in self.providers:
+            started = capi.start_provider(self.management, provider, self._keeper, self._options.ports)
+            self.providers[name] = started
+        return self.providers[name]
 
     def remove_workload(self, name: str) -> None:
         """Stops a workload cluster that `add_workload` started; another of that name may come."""

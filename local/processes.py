@@ -59,6 +59,9 @@ class Keeper:
     def close(self) -> None:
         """Kills what still runs in the group and removes the directory."""
         self._process.communicate()
+        if self._process.returncode < 0:  # it was killed, and did neither
+            keeper.kill_members(self.group)
+            keeper.remove(self.directory)
 
     def __enter__(self) -> Self:
         return self

@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from crds.calendarschema import calendar_definitions
-from crds.schema import custom_resource_definition
+from crds.definitions import all_definitions
 from local import pki, state
 from local.binaries import Assets, ensure
 from local.cluster import Options
@@ -76,7 +75,7 @@ def held(request: UpRequest, progress: Progress) -> Iterator[LocalState]:
         registration.record(_starting())
         keeper = stack.enter_context(Keeper([registration.path]))
         with progress.step("starting the control plane"):
-            options = Options(ports=request.ports, definitions=(custom_resource_definition(), *calendar_definitions()))
+            options = Options(ports=request.ports, definitions=all_definitions())
             plane = stack.enter_context(ControlPlane(assets, keeper, options))
         operator = _operator(request, plane, keeper, progress)
         if operator is not None:

@@ -1,4 +1,4 @@
-"""The command `5spot demo`: four schedules at work on a throw-away control plane, a day in two minutes."""
+"""The command `5spot demo`: seven schedules at work on a throw-away control plane, a day in two minutes."""
 
 import sys
 from typing import Annotated, Final
@@ -15,8 +15,10 @@ app = typer.Typer(add_completion=False)
 SPEED: Final = 720.0
 DESCRIPTION: Final = """
 Starts two real Kubernetes clusters with Cluster API and simulated hosts on this machine, runs the operator on a fast
-clock, and shows four ScheduledMachines from a Friday morning to Saturday noon: one for office hours, one for the night
-with taints, one for the weekend by cron, and one that its provider rejects.
+clock, and shows seven ScheduledMachines from a Friday morning to Saturday noon: one for office hours, one that is due
+at the same time and waits for its turn, one for the night with taints, one for the weekend by cron, one that its
+provider rejects, one that is out for a holiday, and one whose owner takes it back: a process starts on this machine,
+and the real agent finds it. At the end it prints what 5spot report says of them.
 
 On a terminal the demo runs until Ctrl-C; elsewhere, or with --once, it ends by itself. It stops everything that it
 started. The first run builds the programs, which takes several minutes.

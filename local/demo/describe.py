@@ -12,13 +12,16 @@ KUBERNETES_OWN = "node.kubernetes.io/"
 def machine(raw: Raw) -> Facts:
     """A ScheduledMachine; before the operator has seen it, it is `New`."""
     status = raw.get("status") or {}
-    boundary, instant = ("closes", "nextCleanup") if status.get("inSchedule") else ("opens", "nextActivation")
+    override = status.get("override") or {}
+    open_now = status.get("inSchedule") or override.get("state") == "Open"
+    boundary, instant = ("closes", "nextCleanup") if open_now else ("opens", "nextActivation")
     return {
         "phase": status.get("phase", "New"),
         "machine": status.get("machinePhase", ""),
         "ready": _condition(status, "Ready"),
         "node": (status.get("nodeRef") or {}).get("name", ""),
         "message": status.get("message", ""),
+        "override": override.get("name", ""),
         boundary: status.get(instant, ""),
     }
 

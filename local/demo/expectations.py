@@ -6,18 +6,26 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from local.demo.sightings import Chronicle, Kind, Sighting
-from local.examples import BROKEN, NIGHT, OFFICE, WEEKEND
+from local.examples import BROKEN, CLASSROOM, NIGHT, OFFICE, READING, WEEKEND, WORKSTATION
 
 FRIDAY = datetime(2026, 3, 6, tzinfo=UTC)
 SATURDAY = FRIDAY + timedelta(days=1)
+MONDAY = FRIDAY + timedelta(days=3)
 START = FRIDAY + timedelta(hours=8)
+BACK = FRIDAY + timedelta(hours=14)
+"""When the owner of the workstation starts an IDE."""
 GRACE = timedelta(hours=6)
+EXTENDED = timedelta(hours=1)
+"""How much longer a user keeps the machine of the weekend, by an override."""
 TOLERANCE = timedelta(minutes=2)
 """Between the operator's clock and our copy of it."""
 
 PODS = {OFFICE: ("web-1", "web-2"), NIGHT: ("batch-1",), WEEKEND: ("report-1",)}
 NIGHT_TAINTS = "dedicated=night:NoExecute, workload=batch:NoSchedule"
 REFUSAL = "invalid configuration"
+AT_ONCE = 1
+"""How many machines the Cluster lets come at a time."""
+WAITS = "Waiting for a turn"
 
 Finder = Callable[[Chronicle], datetime | None]
 
@@ -54,18 +62,27 @@ class Expectation:
 
 def expectations() -> Sequence[Expectation]:
     """All of them, by the instant from which they hold."""
-    nine, noon, six, eight, ten = (FRIDAY + timedelta(hours=hour) for hour in (9, 12, 18, 20, 22))
+    nine, noon, four, six, eight, ten = (FRIDAY + timedelta(hours=hour) for hour in (9, 12, 16, 18, 20, 22))
+    early = FRIDAY + timedelta(hours=10)
     dawn, seven, eleven = (SATURDAY + timedelta(hours=hour) for hour in (6, 7, 11))
+    later = eleven + EXTENDED
     return (
+        Expectation(CLASSROOM, "stays out: its calendar names a holiday", START, noon, closed(CLASSROOM, MONDAY)),
         Expectation(OFFICE, "comes, with a Ready Node", nine, six, came(OFFICE)),
+        Expectation(READING, "or the office waits for its turn", nine, four, either_waited(READING, OFFICE)),
+        Expectation(READING, "comes, one after the other", nine, four, in_turn(READING, OFFICE)),
         Expectation(BROKEN, "is in Error, with its provider's message", noon, eight, failed(BROKEN, REFUSAL)),
+        Expectation(WORKSTATION, "comes, and its owner's agent with it", early, BACK, came(WORKSTATION)),
+        Expectation(WORKSTATION, "leaves at once: its owner starts an IDE", BACK, BACK + GRACE, reclaimed(WORKSTATION)),
+        Expectation(READING, "leaves, and its Node with it", four, four + GRACE, left(READING)),
         Expectation(OFFICE, "is cordoned, and its pods evicted", six, six + GRACE, drained(OFFICE)),
         Expectation(OFFICE, "leaves, and its Node with it", six, six + GRACE, left(OFFICE)),
         Expectation(BROKEN, "is cleared away", eight, eight + GRACE, cleared(BROKEN, REFUSAL)),
         Expectation(NIGHT, "comes, its Node with both taints", ten, dawn, tainted(NIGHT, NIGHT_TAINTS)),
         Expectation(NIGHT, "leaves, drained", dawn, dawn + GRACE, both(drained(NIGHT), left(NIGHT))),
         Expectation(WEEKEND, "comes, by cron", seven, eleven, came(WEEKEND)),
-        Expectation(WEEKEND, "leaves, drained", eleven, eleven + GRACE, both(drained(WEEKEND), left(WEEKEND))),
+        Expectation(WEEKEND, "stays an hour longer, by an override", eleven, later, overridden(WEEKEND)),
+        Expectation(WEEKEND, "leaves, drained", later, later + GRACE, both(drained(WEEKEND), left(WEEKEND))),
     )
 
 
@@ -77,6 +94,53 @@ def came(name: str) -> Finder:
         return seen.at if seen else None
 
     return find
+
+
+def closed(name: str, until: datetime) -> Finder:
+    """When the machine was first seen to wait for a day; never, if it was ever ready before that day."""
+
+    def find(chronicle: Chronicle) -> datetime | None:
+        if _first_ready(chronicle, name) is not None:
+            return None
+        day = until.date().isoformat()
+        return _first(chronicle, Kind.MACHINE, name, START, lambda s: s.facts.get("opens", "").startswith(day))
+
+    return find
+
+
+def either_waited(*names: str) -> Finder:
+    """When one of the machines waited for its turn; which of them is not certain."""
+
+    def find(chronicle: Chronicle) -> datetime | None:
+        return min(filter(None, (_waited(chronicle, name) for name in names)), default=None)
+
+    return find
+
+
+def _waited(chronicle: Chronicle, name: str) -> datetime | None:
+    return _first(
+        chronicle, Kind.MACHINE, name, START, lambda s: s.says(phase="Pending") and WAITS in s.facts["message"]
+    )
+
+
+def in_turn(one: str, other: str) -> Finder:
+    """When the second of two machines was ready, which was requested only once the first was."""
+
+    def find(chronicle: Chronicle) -> datetime | None:
+        ready = {name: came(name)(chronicle) for name in (one, other)}
+        first, second = sorted(ready, key=lambda name: ready[name] or SATURDAY)
+        requested = _first(chronicle, Kind.MACHINE, second, START, lambda s: s.says(phase="Active"))
+        before = ready[first]
+        return ready[second] if before and requested and before <= requested else None
+
+    return find
+
+
+def overridden(name: str) -> Finder:
+    """When an override decided about the machine, which was in service."""
+    return lambda chronicle: _first(
+        chronicle, Kind.MACHINE, name, START, lambda s: s.says(phase="Active") and bool(s.facts.get("override"))
+    )
 
 
 def left(name: str) -> Finder:
@@ -93,6 +157,21 @@ def left(name: str) -> Finder:
     return find
 
 
+def reclaimed(name: str) -> Finder:
+    """When it was out and disabled, and its Node gone, after a request of its owner's agent."""
+
+    def find(chronicle: Chronicle) -> datetime | None:
+        ready = _first_ready(chronicle, name)
+        asked = ready and _first(chronicle, Kind.MACHINE, name, ready.at, lambda s: s.says(phase="EmergencyRemove"))
+        if not ready or not asked:
+            return None
+        out = _first(chronicle, Kind.MACHINE, name, asked, lambda s: s.says(phase="Disabled", machine=""))
+        node = _first(chronicle, Kind.NODE, ready.facts["node"], asked, lambda s: s.gone)
+        return max(out, node) if out and node else None
+
+    return find
+
+
 def drained(name: str) -> Finder:
     """When the last of its pods was gone, while its Node was there and cordoned."""
 
@@ -105,8 +184,11 @@ def drained(name: str) -> Finder:
             return None
         pods = [_first(chronicle, Kind.POD, pod, ready.at, lambda s: s.gone) for pod in PODS[name]]
         removed = _first(chronicle, Kind.NODE, node, ready.at, lambda s: s.gone)
-        last = max((pod for pod in pods if pod), default=None)
-        return None if last is None or None in pods or (removed and removed < last) else last
+        gone = [pod for pod in pods if pod]
+        if not gone or len(gone) < len(pods):
+            return None
+        last = max(gone)
+        return None if removed and removed < last else last
 
     return find
 

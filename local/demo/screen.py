@@ -20,8 +20,8 @@ HOUR = timedelta(hours=1)
 BAR_FROM = START.replace(minute=0)
 BAR_HOURS = 28
 WIDE = 108
-TALL = 38
-SHORTEST = 3
+TALL = 40
+SHORTEST = 2
 COLOURS = {"Active": "green", "Running": "green", "ShuttingDown": "yellow", "Deleting": "yellow", "Error": "bold red"}
 MARKS = {ExpectationVerdict.WAITING: ("·", "dim"), ExpectationVerdict.MET: ("✓", "green")}
 WRONG = ("✗", "bold red")
@@ -34,6 +34,8 @@ class Screen:
     expected: Sequence[Expectation]
     schedules: Mapping[str, Schedule]
     speed: float
+    address: str = ""
+    """Where the console is; empty if there is none."""
 
     def frame(self, chronicle: Chronicle, now: datetime, width: int, height: int) -> RenderableType:
         """How things stand."""
@@ -45,7 +47,8 @@ class Screen:
             self._verdicts(chronicle, now, full=height >= TALL),
         ]
         used = sum(_lines(part, width) for part in parts)
-        return Group(*parts, Text(), _events(chronicle, max(SHORTEST, height - used - 2)))
+        foot = [Text(f"Console: {self.address}", "bold")] if self.address else []
+        return Group(*parts, Text(), _events(chronicle, max(SHORTEST, height - used - 2 - len(foot))), *foot)
 
     def _title(self, chronicle: Chronicle, now: datetime) -> Text:
         over = all(each.verdict(chronicle, now) is not ExpectationVerdict.WAITING for each in self.expected)
@@ -138,8 +141,9 @@ def _nodes(chronicle: Chronicle) -> RenderableType:
 
 
 def _pod(seen: Sighting) -> Text:
-    running = seen.says(state="running")
-    return Text(seen.name if running else f"{seen.name} {seen.facts['state']}", "" if running else "yellow")
+    if seen.says(state="running"):
+        return Text(seen.name)
+    return Text(f"{seen.name} {seen.facts['state']}", "yellow")
 
 
 def _events(chronicle: Chronicle, most: int) -> Table:

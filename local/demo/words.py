@@ -7,7 +7,7 @@ from typing import Final
 from local.demo.expectations import Expectation, ExpectationVerdict
 from local.demo.sightings import Chronicle, Facts, Kind, Sighting
 
-WITH_MESSAGE: Final = ("Inactive", "Error")
+WITH_MESSAGE: Final = ("Inactive", "Pending", "Error")
 
 
 def moment(instant: datetime) -> str:

@@ -1,4 +1,4 @@
-"""ScheduledMachines made for the local control plane: `5spot demo` plays them, `5spot local up` proposes them."""
+"""ScheduledMachines and a calendar for the local control plane: for `5spot demo`, and to try with `5spot local up`."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -6,10 +6,17 @@ from typing import Any, Final
 import yaml
 
 OFFICE: Final = "office-hours"
+WORKSTATION: Final = "workstation"
 NIGHT: Final = "night-shift"
 WEEKEND: Final = "weekend"
 BROKEN: Final = "broken-host"
-ALL: Final = (OFFICE, NIGHT, WEEKEND, BROKEN)
+CLASSROOM: Final = "classroom"
+READING: Final = "reading-room"
+ALL: Final = (OFFICE, READING, WORKSTATION, NIGHT, WEEKEND, BROKEN, CLASSROOM)
+CALENDAR: Final = "school-holidays"
+"""Which closes the classroom."""
+CLASS: Final = "lab-host"
+"""Of the machine of the weekend, and of the one in the reading room."""
 
 
 def path(name: str) -> Path:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from local import helm
 from local.binaries import FAILED, INTERRUPTED
-from local.errors import LocalError
+from local.errors import LocalError, NoNodeError
 from local.node.cluster import NodeCluster, ensure
 from local.progress import Progress
 from local.up import Stopped, stopped_by_signals
@@ -20,7 +20,8 @@ In another terminal:
   export KUBECONFIG={kubeconfig}
   alias kubectl={kubectl} helm={helm}
   kubectl get nodes
-  helm install 5spot charts/5spot --namespace 5spot-system --create-namespace --wait
+  helm install 5spot charts/5spot --namespace 5spot-system --create-namespace --wait \\
+    --set image.repository=5spot
 
 The image {image} is on the node. Logs are in {logs}.
 Ctrl-C ends it and leaves nothing behind.
@@ -29,20 +30,35 @@ Ctrl-C ends it and leaves nothing behind.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Brings the cluster up, prints how to use it, and stays until it is stopped."""
-    argparse.ArgumentParser(
-        prog="python -m local.node",
-        description="Starts a Kubernetes cluster with a real node on this machine, with Cluster API, simulated hosts "
-        "and the operator's image, until Ctrl-C. Needs Linux and root.",
-    ).parse_args(argv)
+    wanted = _parser().parse_args(argv)
     try:
         with suppress(Stopped), stopped_by_signals():
-            _hold(Progress())
+            task = _prepare if wanted.prepare else _hold
+            task(Progress())
     except LocalError as error:
         sys.stderr.write(f"error: {error}\n")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m local.node",
+        description="Starts a Kubernetes cluster with a real node on this machine, with Cluster API, simulated hosts "
+        "and the operator's image, until Ctrl-C. Needs Linux and root.",
+    )
+    prepare = "only install and build what is missing; where no node can run, say why and succeed"
+    parser.add_argument("--prepare", action="store_true", help=prepare)
+    return parser
+
+
+def _prepare(progress: Progress) -> None:
+    try:
+        ensure(progress)
+    except NoNodeError as error:
+        progress.say(f"there is no real node: {error}")
 
 
 def _hold(progress: Progress) -> None:

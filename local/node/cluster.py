@@ -21,7 +21,7 @@ from local.node.image import Images
 from local.node.kubelet import DNS_ADDRESS, KUBELET_CLIENT, PROXY, SCHEDULER, NodeAgents
 from local.node.programs import NodePrograms
 from local.node.runtime import Runtime
-from local.plane import ControlPlane
+from local.plane import ControlPlane, in_parallel
 from local.ports import ANY_PORTS
 from local.processes import Keeper, Server
 from local.progress import Progress
@@ -72,19 +72,21 @@ class NodeCluster:
     kubelet: Server
     dns: Server
 
-    def __init__(self, parts: NodeParts) -> None:
+    def __init__(self, parts: NodeParts, patience: float = 0.0) -> None:
+        """Waits so many seconds for the end of another node."""
         self.parts = parts
+        self._patience = patience
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with self._stack as stack:
             self.keeper = stack.enter_context(Keeper())
-            self.ground = stack.enter_context(Ground())
+            self.ground = stack.enter_context(Ground(self._patience))
             self.runtime = Runtime(self.ground, self.parts.programs, self.keeper)
             self.agents = NodeAgents(self.ground, self.parts.programs, self.keeper, self.runtime.socket)
             self.plane = ControlPlane(self.parts.assets, self.keeper, self._options())
             self.management.authority.client(KUBELET_CLIENT).write(self._client_folder)
-            stack.enter_context(self.plane)
+            in_parallel(lambda: stack.enter_context(self.plane), lambda: self.runtime.start(self.parts.images))
             stack.callback(self._stop_node)
             self._start_node()
             self._stack = stack.pop_all()
@@ -123,7 +125,6 @@ class NodeCluster:
         return Options(apiserver_flags=flags, address=self.ground.subnet.bridge, users=users)
 
     def _start_node(self) -> None:
-        self.runtime.start(self.parts.images)
         self.dns = start_on_free_port(self._dns, ANY_PORTS)
         asyncio.run(self._with(self._prepare))
         self.scheduler, self.kubelet, self.proxy = self.agents.start(self.management)

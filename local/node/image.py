@@ -18,8 +18,8 @@ from typing import Final
 from local.binaries import announced
 from local.build import Workshop
 from local.command import Tool, explained
-from local.entry import Entry
-from local.errors import LocalError
+from local.entry import Entry, cache_folder
+from local.errors import LocalError, NoNodeError
 from local.progress import Progress
 
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ PAUSE: Final = "localhost/5spot-pause:cluster"
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Archives that containerd imports, and the name that the chart's default values give the operator's image."""
+    """Archives that containerd imports, and the name that the operator's image has on the node."""
 
     operator: Path
     pause: Path
@@ -68,7 +68,7 @@ def version() -> str:
 
 
 def context() -> list[Path]:
-    """The files that .dockerignore lets through, and the two that say what becomes of them."""
+    """The files that .dockerignore lets through, and those that say what becomes of them."""
     lines = (CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_through = [line.removeprefix("!") for line in lines if line.startswith("!")]
     held_back = [f":(exclude){line}" for line in lines if line[:1] not in {"", "!", "#", "*"}]
@@ -78,7 +78,7 @@ def context() -> list[Path]:
         text=True,
     )
     files = [CHECKOUT / name for name in ("Dockerfile", ".dockerignore", *tracked.splitlines())]
-    return sorted(path for path in files if path.is_file())
+    return sorted(path for path in (*files, Path(__file__)) if path.is_file())
 
 
 def _digest(files: Sequence[Path]) -> str:
@@ -97,9 +97,8 @@ def _debian(environ: Mapping[str, str], progress: Progress) -> Path:
         with explained(f"preparing {workshop.target}"):
             workshop.target.mkdir()
         made = str(workshop.target / "base.tar")
-        debian = _tool("mmdebstrap", {**environ, "SOURCE_DATE_EPOCH": EPOCH}, workshop.target)
         with progress.step(f"making a base image from packages of Debian {SUITE}"):
-            debian.run("--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, made, MIRROR)
+            _make_base({**environ, "SOURCE_DATE_EPOCH": EPOCH}, workshop.target, made)
 
     def missing(folder: Path) -> list[str]:
         return [] if (folder / "base.tar").is_file() else ["base.tar"]
@@ -108,13 +107,21 @@ def _debian(environ: Mapping[str, str], progress: Progress) -> Path:
     return entry.ensure(environ, progress) / "base.tar"
 
 
+def _make_base(environ: Mapping[str, str], folder: Path, made: str) -> None:
+    packages = f"--include={','.join(PACKAGES)}"
+    try:
+        run_apart(environ, folder, "mmdebstrap", "--variant=minbase", packages, SUITE, made, MIRROR)
+    except LocalError as error:
+        raise NoNodeError(f"no base for the operator's image can be pulled or made: {error}") from error
+
+
 def _build(workshop: Workshop, progress: Progress) -> None:
     made = Images.under(workshop.target)
     with explained(f"preparing {workshop.target}"):
         workshop.target.mkdir()
     buildah = Buildah(workshop.target / "storage", workshop.environ)
     try:
-        base = _pulled(buildah, progress) or _imported(buildah, workshop.environ, progress)
+        base = base_image(buildah, workshop.environ, progress)
         with progress.step("building the operator's image from the Dockerfile"):
             buildah.commit(base, PAUSE, ("sleep", "infinity"))
             buildah.build(base, made.name)
@@ -122,6 +129,11 @@ def _build(workshop: Workshop, progress: Progress) -> None:
             buildah.export(PAUSE, made.pause)
     finally:
         buildah.close()
+
+
+def base_image(buildah: "Buildah", environ: Mapping[str, str], progress: Progress) -> str:
+    """The base that the Dockerfile names where a registry can be reached, elsewhere one like it."""
+    return _pulled(buildah, progress) or _imported(buildah, environ, progress)
 
 
 def _pulled(buildah: "Buildah", progress: Progress) -> str | None:
@@ -148,7 +160,10 @@ class Buildah:
     def __init__(self, storage: Path, environ: Mapping[str, str]) -> None:
         self._storage = storage
         storage.mkdir()
-        self._tool = _tool("buildah", {**environ, "TMPDIR": str(storage), "BUILDAH_ISOLATION": "chroot"}, CHECKOUT)
+        configuration = storage / "containers.conf"  # else it makes folders in /etc
+        configuration.write_text(f'[network]\nnetwork_config_dir = "{storage}/networks"\n', encoding="utf-8")
+        own = {"TMPDIR": str(storage), "BUILDAH_ISOLATION": "chroot", "CONTAINERS_CONF": str(configuration)}
+        self._environ = {**environ, **own}
 
     def pull(self, name: str) -> None:
         """Fetches an image from its registry."""
@@ -167,33 +182,45 @@ class Buildah:
     def build(self, base: str, name: str) -> None:
         """Builds the Dockerfile on a base that is there already."""
         words = ("--pull-never", "--layers=false", "--timestamp", EPOCH, "--build-arg", f"PYTHON={base}")
-        self._run("bud", *words, *self._authorities(), "--tag", name, str(CHECKOUT))
+        # No label that names the buildah: another one builds the same image.
+        self._run("bud", "--identity-label=false", *words, *self._volumes(), "--tag", name, str(CHECKOUT))
 
     def export(self, name: str, target: Path) -> None:
         """Writes an image to an archive that keeps its name."""
         self._run("push", "--quiet", name, f"docker-archive:{target}:{name}")
+
+    def export_layout(self, name: str, folder: Path) -> None:
+        """Writes an image as a folder in OCI's layout, compressed as a registry has it."""
+        self._run("push", "--quiet", name, f"oci:{folder}:{name}")
 
     def close(self) -> None:
         """Removes the storage; some of what containers left can be removed by buildah only."""
         self._run("rm", "--all")
         shutil.rmtree(self._storage, ignore_errors=True)
 
-    def _authorities(self) -> Iterator[str]:
-        """The machine's own certificate authorities: the build downloads what uv.lock names, perhaps by a proxy."""
-        found = Path("/etc/ssl/certs/ca-certificates.crt")
-        if found.is_file():
-            yield f"--volume={found}:{found}:ro"
+    def _volumes(self) -> Iterator[str]:
+        """What this machine has of what the build downloads, and the authorities that it trusts, perhaps a proxy's."""
+        authorities = Path("/etc/ssl/certs/ca-certificates.crt")
+        if authorities.is_file():
+            yield f"--volume={authorities}:{authorities}:ro"
+        tools = Path(self._environ.get("FIVESPOT_TOOLS") or CHECKOUT / ".tools")
+        if tools.is_dir():
+            yield f"--volume={tools}:/src/.tools:ro"
+        packages = Path(self._environ.get("UV_CACHE_DIR") or cache_folder(self._environ).parent / "uv")
+        if packages.is_dir():
+            yield f"--volume={packages}:/root/.cache/uv:rw"
 
     def _run(self, *words: str) -> list[str]:
         storage = ("--root", str(self._storage / "root"), "--runroot", str(self._storage / "run"))
-        return self._tool.run(*storage, "--storage-driver", "overlay", *words)
+        return run_apart(self._environ, CHECKOUT, "buildah", *storage, "--storage-driver", "overlay", *words)
 
 
-def _tool(name: str, environ: Mapping[str, str], folder: Path) -> Tool:
-    found = shutil.which(name)
-    if found is None:
-        raise LocalError(f"{name} is not on PATH: `make cluster` installs it.")
-    return Tool(Path(found), environ, folder)
+def run_apart(environ: Mapping[str, str], folder: Path, program: str, *words: str) -> list[str]:
+    """Runs a program in a mount namespace of its own, which ends with it: nothing stays mounted when it is killed."""
+    for name in (program, "unshare"):
+        if shutil.which(name) is None:
+            raise LocalError(f"{name} is not on PATH: `make cluster` installs it.")
+    return Tool(Path("unshare"), environ, folder).run("--mount", program, *words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

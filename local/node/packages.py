@@ -3,12 +3,12 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from local.command import Tool
-from local.errors import LocalError
+from local.errors import LocalError, NoNodeError
 from local.progress import Progress
 
 PLUGINS: Final = Path("/usr/lib/cni")
@@ -29,9 +29,9 @@ PROVIDES: Final[Mapping[str, str]] = {
 def require_machine() -> None:
     """Raises LocalError with one sentence where no node can run."""
     if sys.platform != "linux":
-        raise LocalError(f"a node needs Linux, and this is {sys.platform}: run it in a virtual machine.")
+        raise NoNodeError(f"a node needs Linux, and this is {sys.platform}: run it in a virtual machine.")
     if os.geteuid() != 0:
-        raise LocalError("a node needs root, to make a bridge, mounts and cgroups: run it as root, such as with sudo.")
+        raise NoNodeError("a node needs root, to make a bridge, mounts and cgroups: run it as root, such as with sudo.")
 
 
 def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> None:
@@ -41,12 +41,19 @@ def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> None:
         return
     apt = shutil.which("apt-get", path=environ.get("PATH"))
     if apt is None:
-        raise LocalError(f"a node needs {', '.join(packages)}: install them, as this machine has no apt-get to do it.")
+        raise NoNodeError(f"a node needs {', '.join(packages)}: install them, as this machine has no apt-get to do it.")
     progress.say(f"installing Debian packages that a node needs: {', '.join(packages)}")
     tool = Tool(Path(apt), {**environ, "DEBIAN_FRONTEND": "noninteractive"}, Path("/"))
     with progress.step("installing Debian packages"):
-        tool.run("update", "-q")
-        tool.run("install", "-q", "-y", "--no-install-recommends", *packages)
+        _install(tool, packages)
+
+
+def _install(apt: Tool, packages: Sequence[str]) -> None:
+    try:
+        apt.run("update", "-q")
+        apt.run("install", "-q", "-y", "--no-install-recommends", *packages)
+    except LocalError as error:
+        raise NoNodeError(f"a node needs {', '.join(packages)}, and they cannot be installed: {error}") from error
 
 
 def missing(environ: Mapping[str, str]) -> list[str]:

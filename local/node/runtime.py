@@ -24,6 +24,9 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
 [grpc]
   address = "{socket}"
 
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{folder}/opt"
+
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "overlayfs"
   [plugins."io.containerd.cri.v1.images".pinned_images]

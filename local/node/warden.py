@@ -24,6 +24,7 @@ TABLES = (("ip", "kube-proxy"), ("ip6", "kube-proxy"))
 REMEMBERED = Path("/run/5spot-node.json")
 LOCK = Path("/run/5spot-node.lock")
 """Held by the owner and by us: the next node can start when this one is gone."""
+SETTINGS = Path("/proc/sys")
 SYSCTLS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -32,13 +33,18 @@ SYSCTLS = (
     "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
     "net/ipv4/ip_forward",
+    "net/ipv4/conf/*/forwarding",
+    "net/ipv4/conf/all/accept_redirects",
     "net/ipv4/conf/all/route_localnet",
     "net/netfilter/nf_conntrack_max",
     "net/netfilter/nf_conntrack_tcp_be_liberal",
     "net/netfilter/nf_conntrack_tcp_timeout_established",
     "net/netfilter/nf_conntrack_tcp_timeout_close_wait",
 )
-"""What the kubelet, kube-proxy and the network plugins set."""
+"""What the kubelet, kube-proxy and the network plugins set, and with `ip_forward` the kernel.
+
+They are put back in this order: the kernel changes those below `ip_forward` along with it.
+"""
 MASKED = (
     "/run/containerd",
     "/run/netns",
@@ -50,6 +56,10 @@ MASKED = (
 )
 """Folders that these programs write to whatever they are configured to: the node sees empty ones of its own."""
 
+SHARES = {"cpu.shares": 1024, "cpu.weight": 100}
+"""The weight of one process among others, as version 1 and version 2 of cgroups call it."""
+PROCESSES = 32
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_PRIVATE = 0x4000, 1 << 18
@@ -57,10 +67,18 @@ Remembered = dict[str, dict[str, str] | list[str]]
 
 
 def main() -> int:
-    """`hold ADDRESS` makes the node's surroundings, `enter PID COMMAND …` runs a command within those of a warden."""
+    """Performs a task.
+
+    `hold ADDRESS` makes the node's surroundings, `enter PID COMMAND …` runs a command within those of a warden, `clean`
+    takes back what a warden made that was killed.
+    """
     task, first, *command = sys.argv[1:]
     if task == "enter":
         enter(int(first), command)
+    if task == "clean":
+        clean_up()
+        LOCK.unlink(missing_ok=True)
+        return 0
     return hold(first)
 
 
@@ -90,7 +108,8 @@ def hold(address: str) -> int:
         say(f"error: {described(error)}")
         return 1
     finally:
-        enter_mounts(outside)  # here the folders to remove are in use
+        with contextlib.suppress(OSError):  # where mounts are not allowed, this is still outside
+            enter_mounts(outside)  # inside, the folders to remove are in use
         clean_up()
         LOCK.unlink(missing_ok=True)
     return 0
@@ -104,7 +123,7 @@ def described(error: OSError | subprocess.CalledProcessError) -> str:
 
 
 def say(line: str) -> None:
-    """Tells the owner how it went."""
+    """Reports the result to the owner."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -164,6 +183,7 @@ def make_cgroups() -> None:
         for folder in (hierarchy / CGROUP, hierarchy / CGROUP / SYSTEM):
             folder.mkdir(exist_ok=True)
             inherit_cpuset(folder)
+        claim_processors(hierarchy / CGROUP)
 
 
 def inherit_cpuset(folder: Path) -> None:
@@ -172,6 +192,14 @@ def inherit_cpuset(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if not (folder / name).read_text(encoding="ascii").strip():
                 (folder / name).write_text((folder.parent / name).read_text(encoding="ascii"), encoding="ascii")
+
+
+def claim_processors(folder: Path) -> None:
+    """Gives the node the weight of so many processes: to the scheduler all its pods together are as one process."""
+    for name, one in SHARES.items():
+        with contextlib.suppress(OSError):
+            if (folder / name).exists():
+                (folder / name).write_text(str(one * PROCESSES), encoding="ascii")
 
 
 def hierarchies() -> list[Path]:
@@ -187,8 +215,16 @@ def clean_up() -> None:
     remove_cgroups()
     for family, table in TABLES:
         run("nft", "delete", "table", family, table, check=False)
-    run("ip", "link", "delete", BRIDGE, check=False)
+    for link in (*ports(), BRIDGE):
+        run("ip", "link", "delete", link, check=False)
     restore()
+
+
+def ports() -> list[str]:
+    """The machine's ends of the pods' links; the kernel removes them too, but in its own time."""
+    with contextlib.suppress(OSError):
+        return [port.name for port in Path("/sys/class/net", BRIDGE, "brif").iterdir()]
+    return []
 
 
 def kill_all() -> None:
@@ -228,15 +264,15 @@ def remove_cgroups() -> None:
 def read_sysctls() -> dict[str, str]:
     """The values of those that this kernel has."""
     values = {}
-    for name in SYSCTLS:
+    for path in (path for name in SYSCTLS for path in sorted(SETTINGS.glob(name))):
         with contextlib.suppress(OSError):
-            values[name] = Path("/proc/sys", name).read_text(encoding="ascii").strip()
+            values[str(path.relative_to(SETTINGS))] = path.read_text(encoding="ascii").strip()
     return values
 
 
 def write_sysctl(name: str, value: str) -> None:
     """Sets one."""
-    Path("/proc/sys", name).write_text(value, encoding="ascii")
+    (SETTINGS / name).write_text(value, encoding="ascii")
 
 
 def restore() -> None:

@@ -2,5 +2,5 @@
 
 K0sWorkerConfig and RemoteMachine behave as their counterparts in k0smotron do towards Cluster API; the Node of a
 RemoteMachine appears in the workload cluster and leaves it with the RemoteMachine. `spec.simulate` of both asks for
-trouble, see `local.provider.simulate`.
+failures, see `local.provider.simulate`.
 """

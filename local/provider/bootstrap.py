@@ -19,7 +19,7 @@ async def reconcile(management: Management, config: Object) -> float:
     simulation = Simulation.of(config)
     if left := management.seconds_left(config, simulation):
         return left
-    status = management.trouble(simulation)
+    status = management.failed_status(simulation)
     if status is None:
         status = {"ready": True, "dataSecretName": await _make_secret(management, config)}
     await management.report(BOOTSTRAPS, config, status)

@@ -34,8 +34,8 @@ async def _bring_up(management: Management, workloads: ProviderWorkloads, remote
     simulation, host = Simulation.of(remote), Host.of(remote)
     if left := management.seconds_left(remote, simulation):
         return left
-    if trouble := management.trouble(simulation):
-        await management.report(HOSTS, remote, trouble)
+    if failed_status := management.failed_status(simulation):
+        await management.report(HOSTS, remote, failed_status)
         return 0
     await _claim(management, remote, host)
     if not _stays_away(management, remote, machine):

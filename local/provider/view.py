@@ -71,7 +71,7 @@ class Management:
         if not all(_same(reported.get(key), value) for key, value in status.items()):
             await self.patch(kind, resource, {"status": status}, subresource="status")
 
-    def trouble(self, simulation: Simulation) -> dict[str, Any] | None:
+    def failed_status(self, simulation: Simulation) -> dict[str, Any] | None:
         """The status of an object that will not become ready, or None if it can."""
         match simulation.failure:
             case SimulatedFailure.INVALID_CONFIGURATION:

@@ -193,6 +193,7 @@ async def _prepared(stage: Stage, scenario: Scenario, *, fenced: bool) -> InProc
     await stage.furnish()
     operator = InProcess(stage, fenced=fenced)
     await operator.start()
+    await scenario.furnish(stage)
     await stage.apply(**scenario.spec)
     await stage.apply(NEIGHBOUR, schedule={"daysOfWeek": ["mon-sun"]})
     ready = (in_service if scenario.begins_in_service else waiting, neighbour_in_service)

@@ -6,8 +6,9 @@ from typing import Any
 from crds import names
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
 from service.kube.resource import CONFIG_MAPS, NODES, PODS
-from tests.chaos.requests import Write
-from tests.chaos.scenarios import Scenario
+from tests.chaos.calendars import CALENDAR
+from tests.chaos.requests import Target, Write
+from tests.chaos.scenarios import NEWER, TONIGHT, Scenario
 from tests.chaos.stage import CHILDREN, NAME, NEIGHBOUR, Stage
 from tests.e2e.manifests import says
 from tests.e2e.reclaims import config_name
@@ -18,6 +19,7 @@ Conditions = dict[str, tuple[str, str]]
 Conclusion = tuple[str, Conditions]
 NOT_COMPARED = {"shard"}
 """Only operators with a Lease report it."""
+OVERRIDES = {TONIGHT, NEWER}
 OWN = {f"{owner}-{end}" for owner in (NAME, NEIGHBOUR) for end in CHILDREN}
 
 
@@ -164,6 +166,10 @@ def _expected(stage: Stage, write: Write) -> bool:
             return target.namespace == stage.namespace and target.name in ("one", "two", "held")
         case "events":
             return target.namespace == stage.namespace
+        case "schedulecalendars":
+            return target == Target(target.resource, stage.namespace, CALENDAR, "status")
+        case "scheduleoverrides":
+            return target.namespace == stage.namespace and target.name in OVERRIDES
         case "scheduledmachines":
             # The operator may write a neighbour's status, such as when its cluster was unreachable for a moment.
             return target.namespace == stage.namespace and (target.name == NAME or target.subresource == "status")

@@ -74,14 +74,20 @@ class InProcess:
         )
         self._shared = Shared(settings=settings, client=self._client, clock=self._clock)
         self.controller = Controller(self._shared, Fence(1) if self._fenced else None)
-        self.controller.queue._failures = Failures(IMPATIENT)
-        self._clock.on_move = self.controller.queue.wake_due
+        controller = self.controller
+        for queue in (controller.queue, controller.calendars._queue, controller.overrides._queue):
+            queue._failures = Failures(IMPATIENT)
+        self._clock.on_move = self._wake_due
         self._task = asyncio.create_task(self.controller.run())
         async with asyncio.timeout(START_SECONDS):
             while self.controller.unready() is not None:
                 if self._task.done():
                     return  # the fault ended it: the case notices that
                 await asyncio.sleep(0.01)
+
+    def _wake_due(self) -> None:
+        self.controller.queue.wake_due()
+        self.controller.overrides._queue.wake_due()
 
     async def bury(self) -> None:
         await self._end()

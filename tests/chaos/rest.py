@@ -13,6 +13,8 @@ from service.runtime.key import Key
 from tests.waiting import until
 
 Versions = dict[Key, int]
+WHOLE = {"scheduledmachines", "clusters", "schedulecalendars", "scheduleoverrides"}
+"""Kinds that the operator watches as a whole; of the others only objects with an owner."""
 HORIZON = 5.0
 """An object that is due sooner has something to do: a write that failed, or a Retry-After of the API server."""
 
@@ -49,6 +51,11 @@ def _busy(controller: Controller) -> str:
         return f"{', '.join(map(str, failing))} failed and will be tried again"
     if left < HORIZON:
         return f"an object is due in {left:.1f} s"
+    if controller.calendars.busy or controller.calendars._queue._failures.failing():
+        return "calendars are being read, or will be tried again"
+    overrides = controller.overrides._queue
+    if controller.overrides.busy or overrides._failures.failing() or overrides._timers.seconds_left() < HORIZON:
+        return "overrides are still to be looked at"
     if not controller.events.idle.is_set():
         return "Events are still to be sent"
     broken = [informer.resource.plural for informer in _informers(controller) if informer.error is not None]
@@ -64,15 +71,17 @@ def _cut_off(controller: Controller) -> str:
 
 def _informers(controller: Controller) -> Iterator[Informer]:
     watches = controller.watches
-    found = (watches.scheduled, watches.machines, watches.clusters, *watches.providers.informers.values())
+    ours = (watches.scheduled, controller.overrides._informer)
+    found = (*ours, watches.machines, watches.clusters, *watches.providers.informers.values())
     yield from (informer for informer in found if informer is not None)
+    yield from (one for one in controller.calendars._informers.values() if one.resource.namespaced)
 
 
 async def _not_observed(controller: Controller, client: Client, namespace: str) -> str:
     """Compares the caches with the API server: a watch takes a while to report what others wrote."""
-    watches, workloads = controller.watches, controller.workloads
+    workloads = controller.workloads
     for informer in _informers(controller):
-        whole = informer in (watches.scheduled, watches.clusters)  # of the others only those with an owner
+        whole = informer.resource.plural in WHOLE
         listed = await client.list(informer.resource, namespace=namespace, labels=None if whole else names.LABEL_OWNER)
         if _versions(listed) != _known(informer._caches[namespace]):
             return f"has not observed all of {informer.resource.plural}"

@@ -35,11 +35,11 @@ class Order:
 class Run:
     """Plays an order."""
 
-    def __init__(self, arena: Arena, order: Order, tell: Callable[[str], None]) -> None:
+    def __init__(self, arena: Arena, order: Order, report: Callable[[str], None]) -> None:
         self._arena = arena
         self._order = order
         self._only = order.only
-        self._tell = tell
+        self._report = report
         self._verbose = order.verbose
         self._slots, self._real = asyncio.Semaphore(order.jobs), asyncio.Semaphore(REAL_AT_ONCE)
         self.results: list[Result] = []
@@ -54,7 +54,7 @@ class Run:
             for strike in strikes(passed.scenario, passed.moments, self._only)
             if self._order.takes(passed.scenario, strike)
         ]
-        self._tell(f"{len(planned)} cases in {len(wanted)} scenarios")
+        self._report(f"{len(planned)} cases in {len(wanted)} scenarios")
         await asyncio.gather(*(self._case(passed, strike, len(planned)) for passed, strike in planned))
         return [*(one for one in clean if one.breaches), *self.results]
 
@@ -62,9 +62,9 @@ class Run:
         """Without a fault: what is written, and what the status says in the end."""
         async with self._slots:
             result = await self._played(scenario, None, None)
-        self._tell(f"{scenario.name}: {len(result.moments)} writes, {result.seconds:.1f} s")
+        self._report(f"{scenario.name}: {len(result.moments)} writes, {result.seconds:.1f} s")
         if result.breaches:
-            self._tell(str(result))
+            self._report(str(result))
         return result
 
     async def _case(self, clean: Result, strike: Strike, total: int) -> None:
@@ -75,10 +75,10 @@ class Run:
                     break
         self.results.append(result)
         if self._verbose or result.breaches:
-            self._tell(f"{result} ({result.seconds:.1f} s)")
+            self._report(f"{result} ({result.seconds:.1f} s)")
         if len(self.results) % 50 == 0:
             failed = sum(bool(one.breaches) for one in self.results)
-            self._tell(f"... {len(self.results)} of {total}, {failed} failed")
+            self._report(f"... {len(self.results)} of {total}, {failed} failed")
 
     async def _played(self, scenario: Scenario, strike: Strike | None, clean: Result | None) -> Result:
         try:

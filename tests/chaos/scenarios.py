@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from crds import names
-from service.kube.resource import CONFIG_MAPS, NODES, PODS, SCHEDULED_MACHINES
+from service.kube.resource import CONFIG_MAPS, NODES, PODS, SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
+from tests.chaos import calendars
 from tests.chaos.stage import NAME, NEIGHBOUR, Stage, pod
 from tests.e2e.manifests import EIGHT, HOLD, NINE, SIX, says
 from tests.e2e.reclaims import REQUEST, config_name, is_labelled, is_over
@@ -40,6 +41,8 @@ class Scenario:
     steps: tuple[Step, ...]
     starts_at: datetime = NINE
     spec: Raw = field(default_factory=dict)
+    furnish: Act = nothing
+    """Called before the ScheduledMachine is created."""
     prepare: Act = nothing
     """Called when the machine is in service, or the operator has observed it outside its window."""
     runs: bool = False
@@ -132,6 +135,27 @@ async def _config(stage: Stage) -> Raw | None:
     return listed[0] if listed else None
 
 
+def override_says(name: str, value: str, reason: str | None = None) -> Goal:
+    """The override itself reports whether it is in force."""
+
+    async def reached(stage: Stage) -> bool:
+        raw = await stage.find(SCHEDULE_OVERRIDES, name)
+        return says((raw or {}).get("status") or {}, "InForce", value, reason)
+
+    return reached
+
+
+async def no_override(stage: Stage) -> bool:
+    return await stage.find(SCHEDULE_OVERRIDES, TONIGHT) is None
+
+
+def both(first: Goal, second: Goal) -> Goal:
+    async def reached(stage: Stage) -> bool:
+        return await first(stage) and await second(stage)
+
+    return reached
+
+
 async def reach(stage: Stage, goal: Goal, within: float) -> bool:
     """Whether the goal is reached in time."""
     ends = time.monotonic() + within
@@ -145,6 +169,11 @@ async def reach(stage: Stage, goal: Goal, within: float) -> bool:
 # Events
 
 THEIRS = "tests.example/theirs"
+TONIGHT, NEWER = "a-tonight", "b-newer"
+"""Of two overrides of one second, the last by name is the newer."""
+TEN = NINE + timedelta(hours=1)
+SEVEN = SIX + timedelta(hours=1)
+A_DAY_LATER = SEVEN + timedelta(days=1)
 
 
 def clock_to(at: datetime) -> Act:
@@ -170,6 +199,31 @@ async def request_reclaim(stage: Stage) -> None:
     await stage.client.patch(NODES, stage.node, body, field_manager=names.AGENT_FIELD_MANAGER)
 
 
+def override(state: str, until: datetime, name: str = TONIGHT) -> Act:
+    async def act(stage: Stage) -> None:
+        await stage.override(name, state, until)
+
+    return act
+
+
+async def in_force_and_two_pods(stage: Stage) -> None:
+    await two_pods(stage)
+    await stage.override(TONIGHT, "Open", SEVEN)
+    await reach(stage, override_says(TONIGHT, "True"), 30)
+
+
+async def closes_in_an_hour(stage: Stage) -> None:
+    await two_pods(stage)
+    await stage.override(TONIGHT, "Closed", SIX, begins=TEN)
+    await reach(stage, override_says(TONIGHT, "False", "NotYet"), 30)
+
+
+async def closed_and_draining(stage: Stage) -> None:
+    await a_pod_that_stays(stage)
+    await stage.override(TONIGHT, "Closed", TEN)
+    await reach(stage, both(drain_under_way, override_says(TONIGHT, "True")), 30)
+
+
 async def two_pods(stage: Stage) -> None:
     await stage.occupy("one", "two")
 
@@ -191,6 +245,17 @@ async def two_pods_and_an_agent(stage: Stage) -> None:
     await reach(stage, has_agent, 30)
 
 
+async def two_pods_and_no_calendar(stage: Stage) -> None:
+    await two_pods(stage)
+    await calendars.delete_calendar(stage)
+    await reach(stage, calendars.held("CalendarNotFound"), 30)
+
+
+async def close_and_restore_the_calendar(stage: Stage) -> None:
+    stage.clock.move_to(SIX)
+    await calendars.store(stage)
+
+
 def _taint(key: str) -> Raw:
     return {"key": key, "effect": "NoSchedule", "value": "yes"}
 
@@ -203,6 +268,15 @@ SCENARIOS = (
         "activation",
         "a window opens",
         (Step(clock_to(NINE), in_service),),
+        starts_at=EIGHT,
+        runs=True,
+        may_evict=False,
+    ),
+    Scenario(
+        "early",
+        "a machine is requested before its window opens, as long as the controller learnt that it takes",
+        (Step(clock_to(NINE - timedelta(minutes=5)), in_service),),
+        spec={"schedule": {"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"], "startEarly": "Auto"}},
         starts_at=EIGHT,
         runs=True,
         may_evict=False,
@@ -262,6 +336,84 @@ SCENARIOS = (
         (Step(edit(**COMMANDS), has_agent), Step(edit(killIfCommands=None), has_no_agent)),
         runs=True,
         may_evict=False,
+    ),
+    Scenario(
+        "calendar-edited",
+        "the user adds today to the calendar that closes the machine, while two pods run on its Node",
+        (Step(calendars.add_today, phase("Inactive")),),
+        spec=calendars.CLOSED_BY_CALENDAR,
+        furnish=calendars.store_for_another_day,
+        prepare=two_pods,
+    ),
+    Scenario(
+        "calendar-broken",
+        "the user deletes the machine's calendar in mid-window, creates a broken one in its place, and mends it",
+        (
+            Step(calendars.delete_calendar, calendars.held("CalendarNotFound")),
+            Step(calendars.store_broken, calendars.both(calendars.held("CalendarInvalid"), calendars.says("False"))),
+            Step(calendars.mend, calendars.both(in_service, calendars.says("True"))),
+        ),
+        spec=calendars.CLOSED_BY_CALENDAR,
+        furnish=calendars.store_for_another_day,
+        runs=True,
+        may_evict=False,
+    ),
+    Scenario(
+        "override-opens",
+        "a user overrides the schedule an hour before the window opens",
+        (Step(override("Open", SIX), both(in_service, override_says(TONIGHT, "True"))),),
+        starts_at=EIGHT,
+        runs=True,
+        may_evict=False,
+    ),
+    Scenario(
+        "calendar-restored",
+        "a window closes while the machine's calendar is missing, and the user creates it again",
+        (Step(close_and_restore_the_calendar, phase("Inactive")),),
+        spec=calendars.CLOSED_BY_CALENDAR,
+        furnish=calendars.store_for_another_day,
+        prepare=two_pods_and_no_calendar,
+    ),
+    Scenario(
+        "override-closes",
+        "a user closes a machine with two pods in the middle of its window",
+        (Step(override("Closed", SIX), both(phase("Inactive"), override_says(TONIGHT, "True"))),),
+        prepare=two_pods,
+    ),
+    Scenario(
+        "override-ends",
+        "an override ends that kept a machine with two pods beyond its window",
+        (Step(clock_to(SEVEN), both(phase("Inactive"), override_says(TONIGHT, "False", "Over"))),),
+        prepare=in_force_and_two_pods,
+    ),
+    Scenario(
+        "override-overlaps",
+        "a user closes a machine, and in the middle of the drain a newer override opens it",
+        (
+            Step(override("Closed", SIX), drain_under_way),
+            Step(override("Open", SEVEN, NEWER), both(back_in_service, override_says(NEWER, "True"))),
+        ),
+        prepare=a_pod_that_stays,
+        runs=True,
+    ),
+    Scenario(
+        "override-begins",
+        "an override begins an hour after it was stored, and closes a machine with two pods",
+        (Step(clock_to(TEN), both(phase("Inactive"), override_says(TONIGHT, "True"))),),
+        prepare=closes_in_an_hour,
+    ),
+    Scenario(
+        "override-ends-early",
+        "an override that closed a machine ends in the middle of the drain",
+        (Step(clock_to(TEN), both(back_in_service, override_says(TONIGHT, "False", "Over"))),),
+        prepare=closed_and_draining,
+        runs=True,
+    ),
+    Scenario(
+        "override-expires",
+        "an override is over for a day, and the controller deletes it",
+        (Step(clock_to(A_DAY_LATER), both(phase("Inactive"), no_override)),),
+        prepare=in_force_and_two_pods,
     ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

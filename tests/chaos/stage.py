@@ -3,9 +3,11 @@
 import base64
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from crds import names
+from crds.base import rfc3339
 from local.cluster import LocalCluster
 from local.provider.hosts import node_name
 from local.provider.kinds import BOOTSTRAPS, CLUSTERS, HOSTS, MACHINES
@@ -16,6 +18,7 @@ from service.kube.resource import (
     NAMESPACES,
     NODES,
     PODS,
+    SCHEDULE_OVERRIDES,
     SCHEDULED_MACHINES,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -101,6 +104,13 @@ class Stage:
             await self.create(PODS, pod(each, self.node_of(name)))
 
     # During and after it
+
+    async def override(self, name: str, state: str, until: datetime, *, begins: datetime | None = None) -> None:
+        """An override of the machine, from a moment or from now on."""
+        spec = {"machines": [NAME], "state": state, "until": rfc3339(until)}
+        if begins is not None:
+            spec["from"] = rfc3339(begins)
+        await self.create(SCHEDULE_OVERRIDES, {"metadata": {"name": name}, "spec": spec})
 
     async def edit(self, body: Raw) -> None:
         """As a user would."""

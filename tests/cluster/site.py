@@ -1,5 +1,6 @@
 """A cluster with a real node, as a test works with it: by helm and kubectl, as an administrator would."""
 
+import asyncio
 import json
 import subprocess
 import time
@@ -9,14 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from local import clusters
 from local.cluster import LocalCluster
 from local.node.cluster import NodeCluster
+from local.provider import workloads
 from tests.charts.helm import CHART, NAMESPACE, RELEASE, Helm
+from tests.e2e.manifests import machine
 
 Raw = dict[str, Any]
 T = TypeVar("T")
 OPERATOR = "app.kubernetes.io/component=operator"
 PATIENCE = "180s"
+IMAGE = "image.repository=5spot"
+"""As it is called on the node."""
 
 
 class Refused(AssertionError):
@@ -45,13 +51,47 @@ class Site:
         )
 
     def install(self, values: Raw | None = None, *, namespace: str = NAMESPACE) -> None:
-        words = (str(CHART), "--install", "--create-namespace", "--wait", f"--timeout={PATIENCE}")
+        words = (str(CHART), "--install", "--create-namespace", "--wait", f"--timeout={PATIENCE}", f"--set={IMAGE}")
         self.release("upgrade", *words, values=values or {}, namespace=namespace)
+        self.await_webhooks()
+
+    def await_webhooks(self) -> None:
+        """Returns when the API server reaches the webhooks, if any: kube-proxy learns of ready pods a moment later."""
+        eventually(self._webhooks_answer)
+
+    def _webhooks_answer(self) -> bool:
+        try:
+            self.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=machine("probe"))
+        except Refused as refusal:
+            return "failed calling webhook" not in str(refusal)
+        return True
+
+    def rollback(self) -> None:
+        """Back to the revision before."""
+        self.release("rollback", "--wait", f"--timeout={PATIENCE}")
+
+    def checked(self) -> None:
+        """What holds for every variant: the pods are ready, and `helm test` passes."""
+        assert all(map(is_ready, self.pods()))
+        assert "all is well" in self.release("test", "--logs", "--timeout=120s")
 
     def uninstall(self, *, namespace: str = NAMESPACE) -> None:
         """Removes the release; helm waits for its own objects, not for their pods."""
         self.release("uninstall", "--ignore-not-found", "--wait", f"--timeout={PATIENCE}", namespace=namespace)
-        eventually(lambda: not self.all("pods", f"-n={namespace}", f"-l={OPERATOR}"))
+
+    def kill_pods(self, namespace: str = NAMESPACE) -> None:
+        """Ends the pods of a release that was removed, and their leases, without the time that these take to end."""
+        selected = (f"-n={namespace}", f"-l={OPERATOR}")
+        while self.all("pods", *selected):
+            self.kubectl("delete", "pods", *selected, "--force", "--grace-period=0", "--ignore-not-found")
+        self.kubectl("delete", "leases", f"-n={namespace}", "-l=5spot.finos.org/lease")
+
+    def forget_operator(self) -> None:
+        """Removes what outlives a release, or was made without Helm, which takes over nothing that it did not make."""
+        for kind in ("crd", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            found = [name for name in self.kubectl("get", kind, "-o", "name").split() if "5spot" in name]
+            if found:
+                self.kubectl("delete", *found)
 
     def kubectl(self, *words: str, stdin: Raw | None = None, workload: bool = False, patience: float = 60) -> str:
         """What kubectl prints, of this cluster or of the workload cluster behind `demo`."""
@@ -77,10 +117,27 @@ class Site:
     def apply(self, body: Raw, namespace: str = "default") -> None:
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", f"-n={namespace}", stdin=body)
 
+    def add_cluster(self, name: str, *, namespace: str, workload: str = workloads.DEFAULT) -> None:
+        """A Cluster that stands for one of the workload clusters."""
+
+        async def add() -> None:
+            async with self.cluster.client() as client:
+                await clusters.add(client, namespace, name, workload=workload)
+
+        asyncio.run(add())
+
     def pods(self, namespace: str = NAMESPACE) -> list[Raw]:
         """The operator's pods that are not on their way out."""
         found = self.all("pods", f"-n={namespace}", f"-l={OPERATOR}")
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def settled(self, count: int = 2) -> list[Raw]:
+        """The operator's pods as soon as they are all ready, and none is on its way out."""
+        return eventually(lambda: self._settled(count))
+
+    def _settled(self, count: int) -> list[Raw]:
+        pods = self.all("pods", f"-n={NAMESPACE}", f"-l={OPERATOR}")
+        return pods if len(pods) == count and all(map(is_ready, pods)) else []
 
     def logs(self, namespace: str = NAMESPACE) -> str:
         return self.kubectl("logs", f"-n={namespace}", f"-l={OPERATOR}", "--tail=-1", "--prefix")
@@ -113,3 +170,4 @@ def installed(site: Site, values: Raw | None = None, *, namespace: str = NAMESPA
         yield site
     finally:
         site.uninstall(namespace=namespace)
+        site.kill_pods(namespace)

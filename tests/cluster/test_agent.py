@@ -4,8 +4,8 @@ The node is a Machine here, of a Cluster that stands for this very cluster. The 
 a reclaim deletes all pods of the Node.
 """
 
-import asyncio
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from crds.schema import custom_resource_definition
-from local import clusters
 from local.crds import apply_all
 from local.node.cluster import MANAGEMENT
 from local.operator import REAL_TIME, Operator
 from local.ports import ANY_PORTS
+from tests.charts.helm import RELEASE
 from tests.cluster.site import Raw, Site, eventually, installed, is_ready
 from tests.e2e.manifests import machine
 from tests.e2e.reclaims import is_over
@@ -31,67 +31,62 @@ PROGRAM = "owners-program"
 
 
 @pytest.fixture(scope="module")
-def release(site: Site) -> Iterator[Site]:
+def workload(site: Site) -> Iterator[Site]:
     """The agent alone, as in a workload cluster, and an operator elsewhere."""
     apply_all(site.cluster.client, [custom_resource_definition()])
-    asyncio.run(_add_cluster(site))
+    site.add_cluster(CLUSTER, namespace="default", workload=MANAGEMENT)
     with installed(site, {"operator": {"enabled": False}, "agent": {"enabled": True}, "crds": {"install": False}}):
         keeper = site.node.keeper
         with Operator.start(site.cluster, keeper, REAL_TIME, ANY_PORTS):
             yield site
             site.kubectl("delete", "scheduledmachine", NAME)
     site.node.restart_kubelet()
-    _forget_operator(site)
+    site.forget_operator()
 
 
-def _forget_operator(site: Site) -> None:
-    """Helm takes over nothing that it did not make, and these webhooks have nobody to answer them."""
-    for kind in ("crd", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        names_ = [name for name in site.kubectl("get", kind, "-o", "name").split() if "5spot" in name]
-        if names_:
-            site.kubectl("delete", *names_)
-
-
-async def _add_cluster(site: Site) -> None:
-    async with site.cluster.client() as client:
-        await clusters.add(client, "default", CLUSTER, workload=MANAGEMENT)
-
-
-def test_the_agent_comes_to_the_node_of_a_machine_with_commands_and_gets_kernel_events(release: Site):
-    release.apply(workstation(release))
-    eventually(lambda: release.status(NAME).get("phase") == "Active")
+def test_the_agent_comes_to_the_node_of_a_machine_with_commands_and_gets_kernel_events(workload: Site):
+    workload.apply(workstation(workload))
+    eventually(lambda: workload.status(NAME).get("phase") == "Active")
     (pod,) = eventually(
-        lambda: [each for each in release.all("pods", f"-n={NAMESPACE}", f"-l={AGENT}") if is_ready(each)]
+        lambda: [each for each in workload.all("pods", f"-n={NAMESPACE}", f"-l={AGENT}") if is_ready(each)]
     )
-    source = eventually(lambda: said_by(release, pod, "source"))
+    source = eventually(lambda: said_by(workload, pod, "source"))
     assert source[0]["source"] == "events"
-    assert eventually(lambda: said_by(release, pod, "config"))
+    assert eventually(lambda: said_by(workload, pod, "config"))
 
 
-def test_a_pod_with_a_program_of_that_name_changes_nothing(release: Site):
-    pod = lookalike_pod(release)
-    release.apply(pod)
-    eventually(lambda: is_ready(release.get("pod", "lookalike")))
+def test_the_agent_alone_brings_no_operator(workload: Site):
+    words = ("get", "manifest", RELEASE, f"--namespace={NAMESPACE}")
+    manifest = workload.helm.run(*words, kubeconfig=workload.cluster.kubeconfig)
+    kinds = set(re.findall(r"^kind: (\w+)", manifest, re.MULTILINE))
+    assert "DaemonSet" in kinds
+    assert not kinds & {"Deployment", "CustomResourceDefinition", "ValidatingWebhookConfiguration"}
+
+
+def test_a_pod_with_a_program_of_that_name_changes_nothing(workload: Site):
+    pod = lookalike_pod(workload)
+    workload.apply(pod)
+    eventually(lambda: is_ready(workload.get("pod", "lookalike")))
     run_for_a_moment("something-else")
-    assert release.status(NAME)["phase"] == "Active"
-    annotations = release.get("node", release.node.agents.host.name)["metadata"]["annotations"]
+    assert workload.status(NAME)["phase"] == "Active"
+    annotations = workload.get("node", workload.node.agents.host.name)["metadata"]["annotations"]
     assert not [key for key in annotations if "reclaim" in key]
-    release.kubectl("delete", "pod", "lookalike", "--force", "--grace-period=0")
+    workload.kubectl("delete", "pod", "lookalike", "--force", "--grace-period=0")
 
 
-def test_the_owners_program_ejects_the_node(release: Site, tmp_path: Path):
+def test_the_owners_program_ejects_the_node(workload: Site, tmp_path: Path):
     program = tmp_path / PROGRAM
     shutil.copy("/bin/sleep", program)
     process = subprocess.Popen([program, "300"])
     try:
-        status = eventually(lambda: over(release.status(NAME)))
+        status = eventually(lambda: over(workload.status(NAME)))
     finally:
         process.kill()
         process.wait()
     assert status is not None
     assert status["lastReclaim"]["reason"] == f'process "{PROGRAM}" (pid {process.pid}) matched "{PROGRAM}" by its name'
-    assert release.get("node", release.node.agents.host.name) == {}
-    assert release.get("scheduledmachine", NAME)["spec"]["schedule"]["enabled"] is False
+    assert workload.get("node", workload.node.agents.host.name) == {}
+    assert workload.get("scheduledmachine", NAME)["spec"]["schedule"]["enabled"] is False
 
 
 def workstation(site: Site) -> Raw:

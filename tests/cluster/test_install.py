@@ -1,24 +1,17 @@
-"""The chart with its default values on a real node: pods, webhooks, a machine's whole life, upgrade, uninstallation."""
+"""The chart with its default values on a real node: pods, webhooks, a machine's whole life, eviction."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from crds import names
 from tests.charts.helm import NAMESPACE
-from tests.cluster.site import Raw, Refused, Site, eventually, installed, is_ready
+from tests.cluster.site import Raw, Refused, Site, eventually, is_ready
 from tests.e2e.manifests import machine, says
 
 ALWAYS: Raw = {"daysOfWeek": ["mon-sun"]}
 HOST = "10.9.8.7"
 NODE = "host-10-9-8-7"
-
-
-@pytest.fixture(scope="module")
-def release(site: Site) -> Iterator[Site]:
-    with installed(site):
-        yield site
 
 
 def test_every_pod_is_ready_and_has_not_restarted(release: Site):
@@ -67,36 +60,13 @@ def test_helm_test_passes_and_shows_what_it_found(release: Site):
     assert "all is well" in said
 
 
-def test_an_upgrade_rolls_the_pods_and_a_rollback_brings_the_old_ones_back(release: Site):
-    before = {pod["metadata"]["name"] for pod in release.pods()}
-    release.install({"settings": {"logLevel": "debug"}})
-    between = {pod["metadata"]["name"] for pod in release.pods()}
-    assert not before & between
-    release.release("rollback", "--wait", "--timeout=180s")
-    after = release.pods()
-    assert not between & {pod["metadata"]["name"] for pod in after}
-    assert all(map(is_ready, after))
-
-
 def test_an_eviction_is_refused_while_another_pod_is_missing(release: Site):
     budget = release.get("poddisruptionbudget", "5spot", f"-n={NAMESPACE}")
     assert budget["status"]["disruptionsAllowed"] == 1
-    first, second = (pod["metadata"]["name"] for pod in release.pods())
+    first, second = (pod["metadata"]["name"] for pod in release.settled())
     _evict(release, first)
     with pytest.raises(Refused, match="disruption budget"):
         _evict(release, second)
-    eventually(lambda: len(release.pods()) == 2 and all(map(is_ready, release.pods())))
-
-
-def test_an_uninstallation_leaves_users_objects_and_nothing_that_refuses_them(site: Site):
-    site.install()
-    site.apply(machine("kept", schedule={**ALWAYS, "enabled": False}))
-    site.uninstall()
-    assert site.pods() == []
-    site.apply(machine("kept", schedule=_closed()))
-    patch = '{"metadata":{"finalizers":null}}'
-    site.kubectl("patch", "scheduledmachine", "kept", "--type=merge", f"-p={patch}")
-    site.kubectl("delete", "scheduledmachine", "kept")
 
 
 def _ready(site: Site, name: str) -> Raw | None:

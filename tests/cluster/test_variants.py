@@ -1,42 +1,28 @@
-"""The chart's larger choices on a real node: each is installed, checked by `helm test`, and removed again."""
+"""The chart's larger choices on a real node: each is installed, checked by `helm test`, and removed again.
 
-import base64
-from collections.abc import Iterator
+One pod each: how many there are makes no difference to these. The agent alone is in `test_agent.py`, a change of the
+certificates' source in `test_switches.py`.
+"""
+
+import json
 
 import pytest
 
 from local.pki import Authority
 from tests.charts.helm import NAMESPACE
 from tests.charts.kinds import CERTIFICATES, ISSUERS, open_definition
-from tests.cluster.site import Raw, Refused, Site, installed, is_ready
+from tests.cluster.certificates import authorities_of, secret_of
+from tests.cluster.site import Raw, Refused, Site, installed
 from tests.e2e.manifests import machine
 
 CLOSED: Raw = {"cron": "0 0 29 2 *"}
 WRONG = machine("wrong", schedule={"hoursOfDay": ["25"]})
 
 
-@pytest.fixture(autouse=True)
-def nothing_left(site: Site) -> Iterator[None]:
-    yield
-    site.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", patience=120)
-
-
-def checked(site: Site) -> None:
-    """What holds for all of them."""
-    assert all(map(is_ready, site.pods()))
-    assert "all is well" in site.release("test", "--logs", "--timeout=120s")
-
-
-def test_two_shards(site: Site):
-    with installed(site, {"shards": 2}):
-        checked(site)
-        assert len(site.all("leases", f"-n={NAMESPACE}", "-l=5spot.finos.org/lease")) >= 2
-
-
 def test_only_some_namespaces(site: Site):
     site.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
-    with installed(site, {"watchNamespaces": ["team"]}):
-        checked(site)
+    with installed(site, {"replicas": 1, "watchNamespaces": ["team"]}):
+        site.checked()
         with pytest.raises(Refused, match="hoursOfDay"):
             site.apply(WRONG, namespace="team")
         site.apply(machine("elsewhere", schedule=CLOSED), namespace="default")
@@ -45,54 +31,47 @@ def test_only_some_namespaces(site: Site):
 
 
 def test_policies_instead_of_webhooks(site: Site):
-    with installed(site, {"webhooks": {"enabled": False}}):
-        checked(site)
+    with installed(site, {"replicas": 1, "webhooks": {"enabled": False}}):
+        site.checked()
         with pytest.raises(Refused, match="hoursOfDay"):
             site.apply(WRONG)
 
 
-def test_a_namespace_that_enforces_restricted_pods(site: Site):
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    site.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
-    with installed(site):
-        checked(site)
-
-
-def test_certificates_from_files(site: Site):
-    """As of cert-manager, which cannot be built here: the test makes the Secret and fills in the CA in its place."""
+def test_certificates_from_files_only(site: Site):
+    """cert-manager cannot be built here: the test makes the Secret in its place, before its Certificate is there."""
     for kind in (CERTIFICATES, ISSUERS):
         site.apply(open_definition(kind))
-    site.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    authority = Authority.create("issuer")
-    site.apply(secret_of(authority), namespace=NAMESPACE)
-    with installed(site, {"webhooks": {"certificates": "cert-manager"}}):
-        trust(site, authority)
-        checked(site)
+    issuer = Authority.create("issuer")
+    site.apply(secret_of(issuer), namespace=NAMESPACE)
+    with installed(site, {"replicas": 1, "webhooks": {"certificates": "cert-manager"}}):
+        site.checked()
+        assert authorities_of(site) == {issuer.pem}
         with pytest.raises(Refused, match="hoursOfDay"):
             site.apply(WRONG)
+    site.kubectl("delete", "secret", "5spot-webhook-tls", f"-n={NAMESPACE}")
 
 
-def secret_of(authority: Authority) -> Raw:
-    """What cert-manager would make of the chart's Certificate."""
-    pair = authority.serving("webhook", names=webhook_names())
-    data = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pem}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "5spot-webhook-certificates"},
-        "type": "kubernetes.io/tls",
-        "data": {name: base64.b64encode(value).decode() for name, value in data.items()},
-    }
+LOG_IN = """
+import json, sys, urllib.request
+from http.cookiejar import CookieJar
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+origin = "http://localhost:8082"
+def ask(path, body=None):
+    headers = {"Origin": origin, "Content-Type": "application/json"} if body else {}
+    asked = urllib.request.Request(origin + path, json.dumps(body).encode() if body else None, headers)
+    return json.load(browser.open(asked, timeout=30))
+ask("/login", {"token": sys.argv[1]})
+print(json.dumps(ask("/api/session")))
+"""
 
 
-def webhook_names() -> tuple[str, ...]:
-    service = f"fivespot-webhook.{NAMESPACE}.svc"
-    return (service, f"{service}.cluster.local")
-
-
-def trust(site: Site, authority: Authority) -> None:
-    """What cert-manager's injector does."""
-    bundle = base64.b64encode(authority.pem).decode()
-    patch = f'[{{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"{bundle}"}}]'
-    for kind in ("mutating", "validating"):
-        site.kubectl("patch", f"{kind}webhookconfiguration", f"5spot-{kind}", "--type=json", f"-p={patch}")
+def test_a_console_that_has_no_token_shows_users_what_they_may_see(site: Site):
+    with installed(site, {"console": {"enabled": True, "origins": ["http://localhost:8082"]}}):
+        site.checked()
+        inside = ("exec", f"-n={NAMESPACE}", "deployment/5spot-console", "--")
+        with pytest.raises(Refused, match="No such file"):
+            site.kubectl(*inside, "ls", "/var/run/secrets/kubernetes.io")
+        token = site.kubectl("create", "token", "default", "-n=default").strip()
+        session = json.loads(site.kubectl(*inside, "python3", "-c", LOG_IN, token))
+        assert session["user"] == "system:serviceaccount:default:default"
+        assert "ScheduledMachine" in session["unread"]

@@ -55,19 +55,18 @@ class FakeGo:
         )
         executable(self.bin / "go", text)
         files = [
-            Path(loopback.MODULE) / loopback.FILE,
             Path(CRDS[0]) / CRDS[1] / "machines.yaml",
             *(Path(STAGES[0]) / STAGES[1] / name for name in STAGE_FILES),
         ]
         for file in files:
             self.module_file(file)
-        (self.root / "modules" / loopback.MODULE / loopback.FILE).write_text(loopback.WRITTEN)
+        self.module_file(Path(loopback.WEBHOOK.module) / loopback.WEBHOOK.file, loopback.WEBHOOK.written)
 
-    def module_file(self, file: Path) -> None:
+    def module_file(self, file: Path, text: str | None = None) -> None:
         """A file of a module, by the module's path and its own."""
         path = self.root / "modules" / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {file.name}\n")
+        path.write_text(text or f"# {file.name}\n")
 
     @property
     def bin(self) -> Path:

@@ -74,7 +74,7 @@ def recorded(spot: Spot) -> LocalState:
 FRIDAY_MORNING = "2026-03-06T09:30:00Z"
 
 
-def told(owner: "subprocess.Popen[str]") -> str:
+def output_until_ready(owner: "subprocess.Popen[str]") -> str:
     """What `up` says when all is ready."""
     assert owner.stdout is not None
     lines: list[str] = []
@@ -92,7 +92,7 @@ def test_a_killed_owner_takes_even_the_operator_and_the_kubeconfigs_along(spot: 
         stdout=subprocess.PIPE,
         text=True,
     ) as owner:
-        up = told(owner)
+        up = output_until_ready(owner)
         assert "webhooks, called by the API server" in up
         assert "/ready, http://127.0.0.1:" in up
         assert "its clock started at 2026-03-06 09:30+00:00, runs 2 times as fast" in up

@@ -31,7 +31,7 @@ def test_a_reader_that_fails_ends_the_command(tmp_path):
         tool("/bin/sh", tmp_path).run("-c", "echo one; exec sleep 600", on_line=fail)
 
 
-def test_a_full_disk_is_told_from_other_refusals():
+def test_a_full_disk_is_recognised_among_other_errors():
     with pytest.raises(LocalError, match="the disk is full: copying failed"), explained("copying"):
         Path("/dev/full").write_text("x")
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from local import binaries, loopback
+from local import binaries
 from local.binaries import Assets
 from local.errors import LocalError
+from local.loopback import WEBHOOK
 from local.plane import ControlPlane
 from local.progress import Progress
 from tests.local.fake_go import FakeGo
@@ -20,20 +21,20 @@ LOOPBACK = "0100007F"
 @pytest.fixture
 def go(tmp_path: Path) -> FakeGo:
     fake = FakeGo(tmp_path)
-    fake.install(before_build=f"cp controller-runtime/{loopback.FILE} {tmp_path}/built.go")
+    fake.install(before_build=f"cp controller-runtime/{WEBHOOK.file} {tmp_path}/built.go")
     return fake
 
 
 def test_the_library_that_opens_the_port_is_built_with_our_change_and_stays_as_it_is(go: FakeGo) -> None:
     binaries.ensure(Progress(io.StringIO()), go.environ())
 
-    assert f"mod edit -replace={loopback.MODULE}=./controller-runtime" in go.log.read_text().splitlines()
-    assert (go.root / "built.go").read_text() == loopback.MEANT
-    assert (go.root / "modules" / loopback.MODULE / loopback.FILE).read_text() == loopback.WRITTEN
+    assert f"mod edit -replace={WEBHOOK.module}=./controller-runtime" in go.log.read_text().splitlines()
+    assert (go.root / "built.go").read_text() == WEBHOOK.meant
+    assert (go.root / "modules" / WEBHOOK.module / WEBHOOK.file).read_text() == WEBHOOK.written
 
 
 def test_a_library_that_opens_its_port_otherwise_is_not_built_unchanged(go: FakeGo) -> None:
-    (go.root / "modules" / loopback.MODULE / loopback.FILE).write_text("package webhook")
+    (go.root / "modules" / WEBHOOK.module / WEBHOOK.file).write_text("package webhook")
     with pytest.raises(LocalError, match="opens its port in a new way"):
         binaries.ensure(Progress(io.StringIO()), go.environ())
     assert go.builds() == 0

@@ -6,7 +6,7 @@ from local import pins
 from local.build import flags
 from local.errors import LocalError
 
-GO_MODS = ("go.mod", "kubeadm/go.mod")
+PROVIDERS = ("kubeadm/go.mod", "devmachine/go.mod")
 
 
 def test_the_toolchain_we_install_satisfies_go_mod():
@@ -22,9 +22,12 @@ def test_every_staging_module_is_of_the_kubernetes_that_is_built():
 
 
 @pytest.mark.parametrize("module", ["sigs.k8s.io/cluster-api", "sigs.k8s.io/controller-runtime", "k8s.io/client-go"])
-def test_the_kubeadm_provider_is_of_the_cluster_api_that_is_built(module):
-    used = [re.findall(rf"^\t{module} (v\S+)", (pins.GOMOD / name).read_text(), re.MULTILINE)[0] for name in GO_MODS]
-    assert used[0] == used[1]
+def test_cluster_apis_providers_are_of_the_cluster_api_that_is_built(module):
+    used = [
+        re.findall(rf"^\t{module} (v\S+)", (pins.GOMOD / name).read_text(), re.MULTILINE)[0]
+        for name in ("go.mod", *PROVIDERS)
+    ]
+    assert len(set(used)) == 1, used
 
 
 def test_the_servers_are_stamped_with_their_version():

@@ -88,7 +88,7 @@ def neighbours() -> Iterator[tuple[socket.socket, socket.socket]]:
             return
 
 
-def test_a_port_that_someone_listens_on_is_not_picked(neighbours: tuple[socket.socket, socket.socket]) -> None:
+def test_a_port_in_use_is_not_picked(neighbours: tuple[socket.socket, socket.socket]) -> None:
     first, second = (each.getsockname()[1] for each in neighbours)
     neighbours[0].listen()
     assert PortRange(first, second).pick() == second

@@ -36,7 +36,7 @@ def test_what_the_owner_records_is_seen_by_others_until_it_ends(tmp_path: Path) 
     assert not where.exists()
 
 
-def test_a_second_owner_is_told_about_the_first(tmp_path: Path) -> None:
+def test_a_second_local_cluster_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
     where = tmp_path / "local.json"
     with state.register(where) as registration:
         registration.record(LocalState(owner=4711, started="noon"))

@@ -70,7 +70,9 @@ def test_one_file_is_not_enough_for_two_clusters(tmp_path: Path) -> None:
         refuse_to_overwrite([tmp_path / "config", tmp_path / "config"])
 
 
-def test_a_folder_that_may_not_be_written_is_said_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_not_writable_is_reported_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # a superuser may write everywhere
     with pytest.raises(LocalError, match=f"the folder {tmp_path} may not be written to"):
         refuse_to_overwrite([tmp_path / "config"])

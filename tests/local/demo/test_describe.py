@@ -23,7 +23,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
         ({"nodeRef": {"name": "host"}, "message": "All is well."}, {"node": "host", "message": "All is well."}),
     ],
 )
-def test_a_scheduled_machine_is_told_by_its_status(status: dict[str, object], facts: Facts) -> None:
+def test_a_scheduled_machine_is_shown_by_its_status(status: dict[str, object], facts: Facts) -> None:
     assert describe.machine({"status": status}).items() >= facts.items()
 
 

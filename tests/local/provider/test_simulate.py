@@ -1,4 +1,4 @@
-"""`spec.simulate`: trouble on request, and nonsense is an invalid configuration."""
+"""`spec.simulate`: failures on request; an unknown value is an invalid configuration."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ def of(simulate: Any) -> Simulation:
     return Simulation.of({"spec": {"simulate": simulate}})
 
 
-def test_nothing_asked_for_means_no_trouble() -> None:
+def test_without_simulate_nothing_fails_and_nothing_is_late() -> None:
     resources: list[dict[str, Any]] = [{}, {"spec": {}}, {"spec": {"simulate": None}}, {"spec": {"simulate": {}}}]
     for resource in resources:
         simulation = Simulation.of(resource)

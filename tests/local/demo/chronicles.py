@@ -11,7 +11,7 @@ def at(hours: float) -> datetime:
     return FRIDAY + timedelta(hours=hours)
 
 
-class Telling:
+class ChronicleBuilder:
     """A chronicle and short words to fill it with."""
 
     def __init__(self) -> None:
@@ -37,18 +37,18 @@ class Telling:
         self.chronicle.see(Sighting(at(hours), kind, name, facts))
 
 
-def day_of(name: str, pods: tuple[str, ...], *, comes: float, leaves: float, taints: str = "") -> Telling:
+def day_of(name: str, pods: tuple[str, ...], *, comes: float, leaves: float, taints: str = "") -> ChronicleBuilder:
     """A machine that comes, runs pods, is drained and leaves within the hour."""
-    telling, node = Telling(), f"host-{name}"
-    telling.machine(comes, name, "Active", "Provisioning")
-    telling.node(comes + 0.1, node, taints=taints)
-    telling.machine(comes + 0.1, name, "Active", "Running", ready="True", node=node)
+    builder, node = ChronicleBuilder(), f"host-{name}"
+    builder.machine(comes, name, "Active", "Provisioning")
+    builder.node(comes + 0.1, node, taints=taints)
+    builder.machine(comes + 0.1, name, "Active", "Running", ready="True", node=node)
     for pod in pods:
-        telling.pod(comes + 0.2, pod, node)
-    telling.node(leaves, node, cordoned="yes", taints=taints)
-    telling.machine(leaves, name, "ShuttingDown", "Running", node=node)
+        builder.pod(comes + 0.2, pod, node)
+    builder.node(leaves, node, cordoned="yes", taints=taints)
+    builder.machine(leaves, name, "ShuttingDown", "Running", node=node)
     for pod in pods:
-        telling.gone(leaves + 0.3, Kind.POD, pod)
-    telling.gone(leaves + 0.5, Kind.NODE, node)
-    telling.machine(leaves + 0.6, name, "Inactive")
-    return telling
+        builder.gone(leaves + 0.3, Kind.POD, pod)
+    builder.gone(leaves + 0.5, Kind.NODE, node)
+    builder.machine(leaves + 0.6, name, "Inactive")
+    return builder

@@ -1,0 +1,3 @@
+module bareclient
+
+go 1.26

@@ -1,0 +1,67 @@
+"""Debian's Prometheus, which tests start: the one on PATH, else unpacked once in the user's cache.
+
+Unpacked rather than installed: the package would start a server that listens on every address.
+"""
+
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from local.build import Workshop
+from local.command import Tool, explained
+from local.entry import Entry
+from local.errors import LocalError
+from local.progress import Progress
+
+PACKAGE: Final = "prometheus"
+PROGRAMS: Final = ("prometheus", "promtool")
+
+
+def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder with both programs. Raises LocalError, with a sentence for the user, where they cannot be had."""
+    found = shutil.which(PACKAGE, path=environ.get("PATH"))
+    if found and not _missing(Path(found).parent):
+        return Path(found).parent
+    return entry().ensure(environ, progress) / "usr" / "bin"
+
+
+def entry() -> Entry:
+    """The package in the cache."""
+    name = f"{PACKAGE}-{platform.machine()}"
+    return Entry(name, "Debian's Prometheus", "it takes some seconds", _make, lambda made: _missing(made / "usr/bin"))
+
+
+def _make(workshop: Workshop, progress: Progress) -> None:
+    with explained(f"preparing {workshop.target}"):
+        workshop.target.mkdir()
+    apt, unpack = (_tool(name, workshop) for name in ("apt-get", "dpkg-deb"))
+    with progress.step("unpacking Debian's Prometheus"):
+        _download(apt)
+        (package,) = workshop.target.glob("*.deb")
+        unpack.run("-x", package.name, ".")
+        package.unlink()
+
+
+def _download(apt: Tool) -> None:
+    """The lists of packages may be missing or out of date: only root can fetch them."""
+    try:
+        apt.run("download", "-q", PACKAGE)
+    except LocalError:
+        if os.geteuid() != 0:
+            raise
+        apt.run("update", "-q")
+        apt.run("download", "-q", PACKAGE)
+
+
+def _tool(name: str, workshop: Workshop) -> Tool:
+    found = shutil.which(name, path=workshop.environ.get("PATH"))
+    if found is None:
+        raise LocalError(f"Prometheus comes from Debian packages, and this machine has no {name}: install Prometheus.")
+    return Tool(Path(found), workshop.environ, workshop.target)
+
+
+def _missing(folder: Path) -> list[str]:
+    return [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
