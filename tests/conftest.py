@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from crds.calendarschema import calendar_definitions
-from crds.schema import custom_resource_definition
-from local import clusters
+from crds.definitions import all_definitions
+from local import clusters, devmachine, kubeadm
 from local import helm as local_helm
-from local import kubeadm as local_kubeadm
 from local.binaries import Assets, ensure
 from local.cluster import Audit, LocalCluster, Options
 from local.plane import ControlPlane
@@ -96,7 +94,7 @@ def new_cluster(assets: Assets, pytestconfig: pytest.Config) -> Iterator[Callabl
 @pytest.fixture(scope="session")
 def plane(assets: Assets, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """Everything, shared: management and workload cluster, Cluster API, simulated hosts. Freeze nothing of it."""
-    options = Options(definitions=(custom_resource_definition(), *calendar_definitions()), audit=Audit.ACCOUNTS)
+    options = Options(definitions=all_definitions(), audit=Audit.ACCOUNTS)
     with kept(pytestconfig) as keeper, ControlPlane(assets, keeper, options) as control_plane:
         yield control_plane
 
@@ -104,7 +102,13 @@ def plane(assets: Assets, pytestconfig: pytest.Config) -> Iterator[ControlPlane]
 @pytest.fixture(scope="session")
 def kubeadm_provider(plane: ControlPlane) -> Server:
     """Cluster API's own kubeadm bootstrap provider with its webhooks, in `plane`; built on first use, shared."""
-    return plane.kubeadm or plane.add_kubeadm(local_kubeadm.ensure(Progress()))
+    return plane.add_provider(kubeadm.BUILD.ensure(Progress()))
+
+
+@pytest.fixture(scope="session")
+def devmachine_provider(plane: ControlPlane) -> Server:
+    """Cluster API's own in-memory infrastructure provider with its webhooks, in `plane`; built on first use, shared."""
+    return plane.add_provider(devmachine.BUILD.ensure(Progress()))
 
 
 @pytest.fixture

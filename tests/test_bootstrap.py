@@ -98,7 +98,7 @@ def test_it_parses_on_old_pythons():
     ast.parse(GET_UV.read_text(), feature_version=(3, 6))
 
 
-def test_an_old_python_is_told_so_in_a_sentence(clone):
+def test_an_old_python_is_refused_in_one_sentence(clone):
     done = clone.get_uv("sys.version_info = (3, 8, 1)")
 
     assert done.returncode == 1

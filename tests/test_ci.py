@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from release.contents import CHECKSUMS, NOTES, SBOM, Release
+
 CHECKOUT = Path(__file__).parents[1]
 WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yaml"))
+ACTION = re.compile(r"(actions/[a-z-]+|sigstore/cosign-installer)@[0-9a-f]{40}")
+PUBLISHING = {"contents": "write", "id-token": "write", "attestations": "write"}
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 
@@ -66,8 +70,21 @@ def test_a_workflow_may_only_read_and_pins_every_action_by_commit(path: Path) ->
     used = [step["uses"] for step in steps if "uses" in step]
 
     assert workflow["permissions"] == {"contents": "read"}
-    assert not any("permissions" in job for job in workflow["jobs"].values())
-    assert [action for action in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action)] == []
+    more = {name: job["permissions"] for name, job in workflow["jobs"].items() if "permissions" in job}
+    assert more == ({"publish": PUBLISHING} if path.name == "release.yaml" else {})
+    assert [action for action in used if not ACTION.fullmatch(action)] == []
+
+
+def test_the_release_is_published_from_what_make_release_makes() -> None:
+    workflow: dict[str, Any] = yaml.safe_load((CHECKOUT / ".github" / "workflows" / "release.yaml").read_text())
+    script = "\n".join(step.get("run", "") for step in workflow["jobs"]["publish"]["steps"])
+    release = Release(repository="registry.example.com/team/5spot")
+    assert release.image_file("amd64").startswith(f"5spot-{release.version}-image-")
+    assert release.chart_file == f"5spot-{release.version}.tgz"
+    for name in (CHECKSUMS, SBOM, NOTES):
+        assert f"dist/{name}" in script
+    assert script.index("sha256sum --check") < script.index("skopeo copy") < script.index("cosign sign")
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def test_the_public_ci_runs_what_has_to_pass() -> None:

@@ -40,6 +40,7 @@ SERVICE = {
     "kubeadm-aws": (5 * 13, "2026-03-02T07:00"),
     "night-shift": (7 * 9, "2026-03-02T21:00"),
     "office-hours": (5 * 9, "2026-03-02T14:00"),
+    "on-time": (5 * 12, "2026-03-02T19:00"),
     "weekend": (48, "2026-03-06T15:00"),
     "windows": (67.25, "2026-03-02T18:30"),
 }
@@ -106,7 +107,7 @@ def test_every_remote_machine_that_we_show_is_one_that_k0smotron_can_reach(manif
 @pytest.fixture(scope="module")
 def providers(small_cluster: LocalCluster, assets: Assets) -> Iterator[frozenset[str]]:
     """The kinds whose real schemas are at hand, in an API server that knows them and no more of them."""
-    folders = (assets.capi_crds, kubeadm.ensure(Progress()).crds, schemas.ensure(Progress()))
+    folders = (assets.capi_crds, kubeadm.BUILD.ensure(Progress()).crds, schemas.ensure(Progress()))
     wanted = ("Machine", "KubeadmConfig", "AWSMachine")
     definitions = [
         crd for folder in folders for crd in load_definitions(folder) if crd["spec"]["names"]["kind"] in wanted

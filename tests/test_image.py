@@ -121,12 +121,12 @@ def test_hadolint_finds_nothing() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_every_base_is_named_exactly() -> None:
+def test_every_base_is_named_by_its_digest() -> None:
     arguments = dict(rest.split("=", 1) for word, rest in instructions() if word == "ARG")
     stages = {rest.split(" AS ")[1] for word, rest in instructions() if word == "FROM" and " AS " in rest}
     bases = {rest.split(" AS ")[0] for word, rest in instructions() if word == "FROM"} - stages - {"scratch"}
     assert bases == {"${PYTHON}"}
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", arguments["PYTHON"])
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", arguments["PYTHON"])
 
 
 def test_it_runs_as_a_numbered_user_without_a_health_check_of_its_own() -> None:
@@ -152,9 +152,9 @@ def test_the_context_holds_the_packages_and_what_builds_them_and_nothing_else() 
 
 
 def test_it_explains_itself(image: Image) -> None:
-    told = image.run("--help")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "Usage: 5spot" in told.stdout
+    result = image.run("--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Usage: 5spot" in result.stdout
     assert image.run("--version").stdout.startswith("5spot ")
 
 
@@ -200,6 +200,13 @@ def test_all_files_have_one_time_and_modules_are_compiled(image: Image) -> None:
     compiled = next((image.root / "opt" / "lib").rglob("service/__pycache__/cli.*.pyc"))
     # Hashes that are not checked, instead of times: the same sources give the same bytes.
     assert compiled.read_bytes()[4:8] == (1).to_bytes(4, "little")
+
+
+def test_the_installation_does_not_say_where_and_when_it_was_made(image: Image) -> None:
+    (about,) = (image.root / "opt" / "lib").glob("python3*/site-packages/fivespot-*.dist-info")
+    assert not {"direct_url.json", "uv_cache.json"} & {path.name for path in about.iterdir()}
+    listed = {line.split(",")[0] for line in (about / "RECORD").read_text().splitlines()}
+    assert [name for name in listed if not (about.parent / name).exists()] == []
 
 
 @pytest.fixture

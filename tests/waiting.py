@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-LAST_LOOK = 10.0
+LAST_TRY = 10.0
 
 
 async def until(fact: Callable[..., Any], *, within: float = 60.0) -> Any:
@@ -14,18 +14,18 @@ async def until(fact: Callable[..., Any], *, within: float = 60.0) -> Any:
     try:
         async with asyncio.timeout(within):
             while True:
-                if answer := await _told(fact):
+                if answer := await _evaluate(fact):
                     return answer
                 await asyncio.sleep(0.01)
     except TimeoutError:
         # Time may have passed while this process stood still, and what is waited for may have come meanwhile.
-        async with asyncio.timeout(LAST_LOOK):
-            if answer := await _told(fact):
+        async with asyncio.timeout(LAST_TRY):
+            if answer := await _evaluate(fact):
                 return answer
         raise
 
 
-async def _told(fact: Callable[..., Any]) -> Any:
+async def _evaluate(fact: Callable[..., Any]) -> Any:
     answer = fact()
     return await answer if inspect.isawaitable(answer) else answer
 

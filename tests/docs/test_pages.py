@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from service.commands.root import load
 from service.commands.table import chosen_command
 from service.reference import declared, full_name
 from tests.docs import pages
-from tests.docs.test_tutorial import TUTORIAL
+from tests.docs.test_tutorial import FLOOR, TUTORIAL
 
 VERBS = {
     *("annotate", "apply", "auth", "config", "cordon", "create", "debug", "delete", "describe", "drain", "edit"),
@@ -36,7 +37,7 @@ FIRST_WORDS = {
     "sed",
     ".venv/bin/5spot",
 }
-OTHER_PAGES = [page for page in pages.PAGES if page != TUTORIAL]
+OTHER_PAGES = [page for page in pages.PAGES if page not in (TUTORIAL, FLOOR)]
 CONSOLE = pages.blocks("console", pages=OTHER_PAGES)
 COMMAND_LINES = [line for block in pages.blocks("console", "sh") for line in pages.commands(block)]
 
@@ -136,7 +137,7 @@ def test_every_link_between_pages_and_into_the_checkout_leads_somewhere() -> Non
             assert (page.parent / target).exists(), f"{page.relative_to(pages.ROOT)}: {target}"
 
 
-FOLDERS = "agent|bench|certs|charts|crds|docs|examples|local|policies|service|tests|webhooks"
+FOLDERS = "agent|bench|certs|charts|crds|docs|examples|local|policies|release|service|tests|webhooks"
 
 
 def test_every_path_of_the_checkout_that_a_page_names_exists() -> None:
@@ -145,7 +146,8 @@ def test_every_path_of_the_checkout_that_a_page_names_exists() -> None:
             assert (pages.ROOT / path.rstrip("./")).exists(), f"{page.relative_to(pages.ROOT)}: {path}"
 
 
-TOURS = re.split(r"^### ", (pages.ROOT / "docs" / "architecture.md").read_text(), flags=re.MULTILINE)[1:]
+ARCHITECTURE = (pages.ROOT / "docs" / "architecture.md").read_text()
+TOURS = re.split(r"^### ", ARCHITECTURE, flags=re.MULTILINE)[1:]
 
 
 @pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.splitlines()[0])
@@ -153,6 +155,16 @@ def test_a_tour_through_the_code_has_a_dozen_hops_at_most_and_never_goes_back(to
     hops = re.findall(rf"^\d+\. `((?:{FOLDERS})/[\w/]+\.py)`", tour, re.MULTILINE)
     assert 3 < len(hops) <= 12
     assert len(hops) == len(set(hops)) == len(re.findall(r"^\d+\. ", tour, re.MULTILINE))
+
+
+def test_the_ladder_of_folders_is_the_one_that_lint_checks() -> None:
+    contracts = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [each["layers"] for each in contracts if each.get("exhaustive")]
+    modules = {"cli", "clock", "imports", "log", "metrics", "settings", "__main__", "reference"}
+    steps = [set(layer.split(" | ")) - modules for layer in layers]
+    listed = re.findall(r"^\| (\d+) \| `service/(\w+)(?:\.py)?` \|", ARCHITECTURE, re.MULTILINE)
+    shown = [{name for step, name in listed if step == number} for number in dict(listed)]
+    assert shown == [step for step in steps if step]
 
 
 def test_every_metric_that_a_page_names_exists() -> None:

@@ -12,9 +12,11 @@ from service.kube.resource import SCHEDULED_MACHINES
 from tests import accounts
 from tests.accounts import Account
 from tests.charts.helm import Helm
+from tests.e2e.devmachines import in_memory
 from tests.e2e.kubeadm import joinable
 from tests.e2e.manifests import NINE
 from tests.e2e.operator import Operator, operating
+from tests.e2e.pods import Tenants
 from tests.e2e.workload import WorkloadSide
 
 
@@ -53,9 +55,24 @@ async def kubeadm(plane: ControlPlane, kubeadm_provider: Server, management: Cli
 
 
 @pytest.fixture
+async def devmachines(devmachine_provider: Server, management: Client, namespace: str) -> Server:
+    """Cluster API's in-memory infrastructure provider, and a Cluster `demo` in the namespace that has DevMachines."""
+    await in_memory(management, namespace)
+    return devmachine_provider
+
+
+@pytest.fixture
 async def workload(plane: ControlPlane) -> AsyncIterator[WorkloadSide]:
     """The cluster that the machines join."""
     async with plane.workload.client() as client:
         side = WorkloadSide(client)
         yield side
         await side.let_all_go()
+
+
+@pytest.fixture
+async def tenants(workload: WorkloadSide, namespace: str) -> AsyncIterator[Tenants]:
+    """Pods on the Nodes of the machines."""
+    made = Tenants(workload.client, namespace)
+    yield made
+    await made.clear()

@@ -18,7 +18,7 @@ Raw = dict[str, Any]
 def kubeconfig(
     cluster: LocalCluster, *, url: str | None = None, token: str | None = None, user: Raw | None = None
 ) -> str:
-    """Access to a cluster, perhaps by another way in, or as somebody else."""
+    """Access to a cluster, perhaps at another address, or as another user."""
     config = yaml.safe_load(cluster.access.kubeconfig(CLUSTER_ACCESS))
     if url is not None:
         config["clusters"][0]["cluster"]["server"] = url

@@ -12,7 +12,7 @@ EIGHT, NINE, SIX = (FRIDAY + timedelta(hours=hour) for hour in (8, 9, 18))
 MONDAY_NINE = NINE + timedelta(days=3)
 MINUTE = timedelta(minutes=1)
 HOLD = "tests.example/hold"
-"""A finalizer of somebody who takes his time."""
+"""A finalizer of another controller."""
 
 
 def machine(name: str = "worker", *, infrastructure: Raw | None = None, **spec: Any) -> Raw:

@@ -17,7 +17,7 @@ from service.kube.resource import EVENTS, SCHEDULED_MACHINES, Resource
 from service.kube.transport import Call
 from service.settings import Settings
 from tests import accounts, watching
-from tests.e2e.manifests import HOLD, condition
+from tests.e2e.manifests import HOLD, condition, machine
 
 Raw = dict[str, Any]
 WITHIN = 90.0
@@ -26,9 +26,10 @@ CHILDREN = {"machine": MACHINES, "bootstrap": BOOTSTRAPS, "infra": HOSTS}
 
 
 class MovableClock:
-    """Runs like a real one, from wherever the test puts it."""
+    """Runs like a real one, or so many times as fast, from wherever the test puts it."""
 
-    def __init__(self, at: datetime) -> None:
+    def __init__(self, at: datetime, speed: float = 1.0) -> None:
+        self._speed = speed
         self._settings: list[tuple[datetime, datetime]] = [(datetime.now(UTC), at)]
         self.on_move: Callable[[], None] = lambda: None
 
@@ -36,13 +37,13 @@ class MovableClock:
         return self.shown_at(datetime.now(UTC))
 
     def real_seconds(self, span: timedelta) -> float:
-        return span.total_seconds()
+        return span.total_seconds() / self._speed
 
     def shown_at(self, real: datetime) -> datetime:
         """By the last setting before that instant; a time stamp of an API server is up to a second early."""
         passed = [one for one in self._settings if one[0] <= real]
         since, shown = passed[-1] if passed else self._settings[0]
-        return shown + (real - since)
+        return shown + (real - since) * self._speed
 
     def move_to(self, at: datetime) -> None:
         self._settings.append((datetime.now(UTC), at))
@@ -104,11 +105,16 @@ class Operator:
         """Waits until the machine is in service."""
         return await self.until(name, lambda status: condition(status, "Ready").get("status") == "True", within)
 
+    async def in_service(self, **spec: Any) -> str:
+        """A machine that runs; returns its Node."""
+        await self.apply(machine(**spec))
+        return str((await self.ready("worker"))["nodeRef"]["name"])
+
     async def gone(self, name: str, within: float = WITHIN) -> None:
         await self.absent(SCHEDULED_MACHINES, name, within)
 
     async def events(self, name: str) -> Counter[str]:
-        """How often each reason was told of the object; waits until all that is known has been sent."""
+        """How many Events of each reason the object has; waits until all recorded Events are sent."""
         return Counter(event["reason"] for event in await self.event_objects(name))
 
     async def event_objects(self, name: str) -> list[Raw]:
@@ -117,7 +123,7 @@ class Operator:
         return sorted(listed, key=lambda event: event["eventTime"])
 
     async def at_rest(self) -> None:
-        """Waits until all that is due has been done and told; of what others did it must have heard before."""
+        """Waits until no pass is due and all Events are sent; earlier writes of others must have reached the caches."""
         async with asyncio.timeout(WITHIN):
             while is_busy(self.controller):
                 await asyncio.sleep(0.01)
@@ -130,7 +136,7 @@ class Operator:
         return await self.client.get(resource, name, namespace=self.namespace)
 
     async def change(self, resource: Resource, name: str, body: Raw, **options: Any) -> Raw:
-        chosen = {"field_manager": "somebody", **options}
+        chosen = {"field_manager": "another-client", **options}
         return await self.client.patch(resource, name, body, namespace=self.namespace, **chosen)
 
     async def remove(self, resource: Resource, name: str) -> None:
@@ -154,7 +160,7 @@ class Operator:
             await self.absent(resource, f"{name}-{end}")
 
     async def hold(self, resource: Resource, name: str, *, finalizers: tuple[str, ...] = (HOLD,)) -> None:
-        """Somebody wants to be asked before the object goes."""
+        """Another controller holds the object with a finalizer."""
         body = {**resource.envelope(), "metadata": {"name": name, "finalizers": list(finalizers)}}
         await self.change(resource, name, body, kind=PatchKind.APPLY, field_manager="holder", force=True)
 
@@ -176,13 +182,14 @@ async def operating(
     *,
     also: tuple[str, ...] = (),
     credentials: Credentials | None = None,
+    speed: float = 1.0,
     **settings: Any,
 ) -> AsyncIterator[Operator]:
     """A controller for one namespace, until the block ends; it has a connection of its own, whose calls are counted.
 
     Without other credentials it is its own ServiceAccount, with the chart's roles, where those are installed.
     """
-    clock = MovableClock(at)
+    clock = MovableClock(at, speed)
     chosen = Settings(namespaces=(namespace, *also), webhooks=False, stop_seconds=1.0, **settings)
     async with Client(client.transport.endpoint, credentials or accounts.credentials(client)) as own:
         shared = Shared(settings=chosen, client=own, clock=clock)
@@ -190,16 +197,23 @@ async def operating(
         clock.on_move = controller.queue.wake_due
         operator = Operator(client, clock, controller, namespace)
         _also(own, operator.called)
-        task = asyncio.create_task(controller.run())
-        try:
-            await _started(controller, task)
+        async with running(controller, shared):
             yield operator
-        finally:
-            shared.stopping.set()
-            await asyncio.wait((task,), timeout=5)
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+
+
+@asynccontextmanager
+async def running(controller: Controller, shared: Shared) -> AsyncIterator[None]:
+    """A controller that has started, until the block ends."""
+    task = asyncio.create_task(controller.run())
+    try:
+        await _started(controller, task)
+        yield
+    finally:
+        shared.stopping.set()
+        await asyncio.wait((task,), timeout=5)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _also(client: Client, listener: Callable[[Call], None]) -> None:

@@ -35,7 +35,7 @@ class Tenants:
         mirror: bool = False,
         labels: dict[str, str] | None = None,
     ) -> str:
-        """A pod of nobody's on a Node, running; with `hold` it will stay terminating until it is let go."""
+        """A pod without a controller on a Node, running; with `hold` it will stay terminating until it is let go."""
         spec = {"containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Never"}
         metadata: Raw = {"name": f"{self.app}-{name}", "labels": {"app": self.app, **(labels or {})}}
         metadata |= {"finalizers": [HOLD]} if hold else {}
@@ -101,7 +101,7 @@ class Tenants:
         return await self.client.get(PODS, f"{self.app}-{name}", namespace=NAMESPACE)
 
     async def names(self) -> set[str]:
-        """What runs on, without those that are told to go."""
+        """The running pods, without those that are being deleted."""
         listed = await self.client.list(PODS, namespace=NAMESPACE, labels=f"app={self.app}")
         return {raw["metadata"]["name"].removeprefix(f"{self.app}-") for raw in listed if not is_going(raw)}
 

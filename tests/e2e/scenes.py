@@ -18,7 +18,7 @@ async def shutting_down(op: Operator, workload: WorkloadSide, name: str = "worke
 
 
 async def being_deleted(op: Operator, name: str = "worker") -> None:
-    """A machine whose deletion was asked for at the end of its window and is held up by somebody."""
+    """A Machine deleted at the end of its window and held by another controller's finalizer."""
     await op.ready(name)
     await op.hold(HOSTS, f"{name}-infra")
     op.clock.move_to(SIX)
@@ -26,7 +26,7 @@ async def being_deleted(op: Operator, name: str = "worker") -> None:
 
 
 async def back_in_service(op: Operator, workload: WorkloadSide, node: str, name: str = "worker") -> None:
-    """Waits until the cordon is undone; the cancellation was told once."""
+    """Waits until the cordon is undone; the cancellation emitted one Event."""
     seen = await workload.until_node(node, lambda raw: not raw["spec"].get("unschedulable"))
     assert names.ANNOTATION_CORDONED not in seen["metadata"].get("annotations", {})
     assert (await op.events(name))["ShutdownCancelled"] == 1

@@ -1,4 +1,4 @@
-"""Truthful reporting: every field of the status, conditions by convention, each happening told once, rest at rest."""
+"""Reporting: every field of the status, conditions by convention, one Event for each cause, no writes at rest."""
 
 import asyncio
 import json
@@ -85,7 +85,7 @@ async def test_every_field_of_the_status_is_maintained(op: Operator, workload: W
     await op.phase("worker", "Inactive")
 
 
-async def test_each_happening_of_a_day_is_told_once(op: Operator) -> None:
+async def test_each_event_of_a_day_is_emitted_once(op: Operator) -> None:
     await op.apply(machine())
     await op.ready("worker")
     for _ in range(3):
@@ -129,7 +129,7 @@ async def versions(op: Operator) -> list[str]:
 
 
 async def asked_unasked(op: Operator) -> list[Call]:
-    """The calls made while nothing happens, though everything is looked at anew."""
+    """The calls of passes over all objects while nothing changes."""
     asked = list[Call]()
     # Kinds that were new a moment ago are looked up once more; that ends by itself.
     op.on_call = lambda call: None if call.resource == "discovery" else asked.append(call)

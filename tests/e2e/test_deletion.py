@@ -33,8 +33,8 @@ async def test_rule_1_deletion_drains_first_and_leaves_nothing(
     await op.gone("worker")
     await op.childless("worker")
     await workload.node_gone(node)
-    told = await op.events("worker")
-    assert (told["ShutdownStarted"], told["NodeDrained"], told["MachineDeleted"]) == (1, 1, 1)
+    emitted = await op.events("worker")
+    assert (emitted["ShutdownStarted"], emitted["NodeDrained"], emitted["MachineDeleted"]) == (1, 1, 1)
 
 
 async def test_rule_1_an_object_without_a_machine_goes_at_once(op: Operator) -> None:

@@ -1,40 +1,21 @@
 """The drain with real budgets: careful while there is time, and never in the way of a removal."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
-
-import pytest
 
 from crds import names
-from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
 from service.kube.client import Client
 from service.kube.resource import NODES, PODS
 from service.kube.transport import Call
 from service.runtime.key import Key
-from tests.e2e.manifests import MONDAY_NINE, NINE, SIX, condition, machine
+from tests.e2e.manifests import MONDAY_NINE, NINE, SIX, condition
 from tests.e2e.operator import Operator, operating
 from tests.e2e.pods import BUDGETS, Tenants, is_going, was_evicted
 from tests.e2e.workload import WorkloadSide
 
 SECOND = timedelta(seconds=1)
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/test"
-
-
-@pytest.fixture
-async def tenants(plane: ControlPlane, namespace: str) -> AsyncIterator[Tenants]:
-    async with plane.workload.client() as client:
-        living = Tenants(client, namespace)
-        yield living
-        await living.clear()
-
-
-async def in_service(op: Operator, **spec: Any) -> str:
-    """A machine that runs; returns its Node."""
-    await op.apply(machine(**spec))
-    return str((await op.ready("worker"))["nodeRef"]["name"])
 
 
 async def left_the_machine_to_cluster_api(op: Operator) -> dict:
@@ -45,7 +26,7 @@ async def left_the_machine_to_cluster_api(op: Operator) -> dict:
 
 
 async def test_a_budget_that_allows_one_at_a_time_is_honoured_and_named(op: Operator, tenants: Tenants) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     for name in ("one", "two"):
         await tenants.run(name, node)
     budget = await tenants.budget("web", minAvailable=1)
@@ -60,14 +41,14 @@ async def test_a_budget_that_allows_one_at_a_time_is_honoured_and_named(op: Oper
     await tenants.run("replacement")
     await op.phase("worker", "Inactive")
     assert await tenants.names() == {"replacement"}
-    told = await op.events("worker")
-    assert (told["NodeDrained"], told["DrainTimedOut"]) == (1, 0)
+    emitted = await op.events("worker")
+    assert (emitted["NodeDrained"], emitted["DrainTimedOut"]) == (1, 0)
 
 
 async def test_when_the_drain_timeout_is_up_a_budget_that_never_allows_is_overruled(
     op: Operator, tenants: Tenants
 ) -> None:
-    node = await in_service(op, nodeDrainTimeout="2m", gracefulShutdownTimeout="10m")
+    node = await op.in_service(nodeDrainTimeout="2m", gracefulShutdownTimeout="10m")
     await tenants.run("one", node)
     budget = await tenants.budget("never", maxUnavailable=0)
 
@@ -89,7 +70,7 @@ async def test_when_the_drain_timeout_is_up_a_budget_that_never_allows_is_overru
 
 
 async def test_when_the_grace_is_up_first_cluster_api_does_not_drain_either(op: Operator, tenants: Tenants) -> None:
-    node = await in_service(op, nodeDrainTimeout="10m", gracefulShutdownTimeout="1m")
+    node = await op.in_service(nodeDrainTimeout="10m", gracefulShutdownTimeout="1m")
     await tenants.run("one", node)
     budget = await tenants.budget("never", maxUnavailable=0)
     op.clock.move_to(SIX)
@@ -105,7 +86,7 @@ async def test_when_the_grace_is_up_first_cluster_api_does_not_drain_either(op: 
 
 
 async def test_two_budgets_over_one_pod_are_named_and_waited_for(op: Operator, tenants: Tenants) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     await tenants.run("one", node)
     budgets = [await tenants.budget(name, minAvailable=0) for name in ("first", "second")]
 
@@ -125,7 +106,7 @@ async def test_two_budgets_over_one_pod_are_named_and_waited_for(op: Operator, t
 async def test_daemonset_mirror_and_finished_pods_stay_and_all_others_are_evicted(
     op: Operator, tenants: Tenants
 ) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     daemon = await tenants.daemon(node)
     await tenants.run("mirror", node, mirror=True)
     await tenants.run("finished", node)
@@ -149,7 +130,7 @@ async def test_daemonset_mirror_and_finished_pods_stay_and_all_others_are_evicte
 async def test_a_pod_that_ignores_its_termination_is_named_and_does_not_outstay_the_grace(
     op: Operator, tenants: Tenants
 ) -> None:
-    node = await in_service(op, gracefulShutdownTimeout="1m")
+    node = await op.in_service(gracefulShutdownTimeout="1m")
     await tenants.run("deaf", node, hold=True)
 
     op.clock.move_to(SIX)
@@ -165,7 +146,7 @@ async def test_a_pod_that_ignores_its_termination_is_named_and_does_not_outstay_
 async def test_a_drain_that_waits_for_a_pod_asks_for_nothing_and_hears_of_its_end(
     op: Operator, tenants: Tenants
 ) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     await tenants.run("slow", node, hold=True)
     op.clock.move_to(SIX)
     await op.until("worker", lambda status: "terminating" in status["message"])
@@ -183,7 +164,7 @@ async def test_a_drain_that_waits_for_a_pod_asks_for_nothing_and_hears_of_its_en
 
 
 async def test_a_node_that_is_already_gone_needs_no_drain(op: Operator, workload: WorkloadSide) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     await workload.client.delete(NODES, node)
     await op.phase("worker", "Active", "WaitingForNode")
 
@@ -197,7 +178,7 @@ async def test_a_node_that_is_already_gone_needs_no_drain(op: Operator, workload
 
 
 async def test_evictions_stop_when_the_shutdown_is_cancelled(op: Operator, tenants: Tenants) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     await tenants.run("one", node)
     budget = await tenants.budget("never", maxUnavailable=0)
     op.clock.move_to(SIX)
@@ -213,12 +194,12 @@ async def test_evictions_stop_when_the_shutdown_is_cancelled(op: Operator, tenan
     await op.edit_spec("worker", nodeTaints=[{"key": "example.com/seen", "effect": "NoSchedule"}])
     await op.until("worker", lambda status: status.get("appliedNodeTaints"))
     assert await tenants.names() == {"one"}
-    # More than one where somebody else wrote to the Node at that moment; nobody asks for pods, or evicts any.
+    # More than one if another client wrote to the Node at that moment; no client lists pods or evicts any.
     assert {call.resource for call in calls} == {NODES.plural}
 
 
 async def test_an_administrators_cordon_is_left_alone(op: Operator, workload: WorkloadSide) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     await workload.client.patch(NODES, node, {"spec": {"unschedulable": True}}, field_manager="kubectl-cordon")
     await workload.occupy(node)
     op.clock.move_to(SIX)
@@ -235,7 +216,7 @@ async def test_a_cordon_left_over_from_a_controller_that_died_is_undone_when_the
     management: Client, namespace: str, workload: WorkloadSide
 ) -> None:
     async with operating(management, namespace, NINE) as op:
-        node = await in_service(op)
+        node = await op.in_service()
         await workload.occupy(node)
         op.clock.move_to(SIX)
         await op.phase("worker", "ShuttingDown", "Draining")

@@ -1,18 +1,16 @@
 """Cluster API's drain label and MachineDrainRules, on real servers: our drain and Cluster API's own agree."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from crds import names
-from local.plane import ControlPlane
 from local.provider.kinds import MACHINES
 from service.decide.drainrules import DRAIN_LABEL
 from service.kube.client import Client
 from service.kube.resource import PODS, Resource
-from tests.e2e.manifests import NINE, SIX, condition, machine, says
+from tests.e2e.manifests import NINE, SIX, condition, says
 from tests.e2e.operator import Operator, operating
 from tests.e2e.pods import DAEMON_SETS, Tenants, is_going
 
@@ -30,19 +28,6 @@ def rules_of(contract: str) -> Resource:
 DRAIN_RULES = rules_of("v1beta2")
 
 
-@pytest.fixture
-async def tenants(plane: ControlPlane, namespace: str) -> AsyncIterator[Tenants]:
-    async with plane.workload.client() as client:
-        living = Tenants(client, namespace)
-        yield living
-        await living.clear()
-
-
-async def in_service(op: Operator, **spec: Any) -> str:
-    await op.apply(machine(**spec))
-    return str((await op.ready("worker"))["nodeRef"]["name"])
-
-
 async def rule(op: Operator, name: str, drain: Raw, resource: Resource = DRAIN_RULES, **spec: Any) -> None:
     body = {**resource.envelope(), "metadata": {"name": name}, "spec": {"drain": drain, **spec}}
     await op.client.create(resource, body, namespace=op.namespace)
@@ -53,7 +38,7 @@ def labelled(**labels: str) -> list[Raw]:
 
 
 async def a_house(op: Operator, tenants: Tenants, node: str, resource: Resource = DRAIN_RULES) -> None:
-    """Pods for whom rules and labels say all that can be said; `first` and `plain` terminate when they are let."""
+    """Pods for every kind of rule and label; `first` and `plain` terminate when a test lets them."""
     cluster = {"clusterSelector": {"matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["x"]}]}}
     ours = {"selector": {"matchLabels": {names.LABEL_OWNER: "worker"}}, **cluster}
     here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}
@@ -78,7 +63,7 @@ async def test_pods_stay_leave_in_order_or_are_waited_for_as_rules_and_labels_sa
     management: Client, namespace: str, tenants: Tenants, contract: str
 ) -> None:
     async with operating(management, namespace, NINE, capi_contract=contract) as op:
-        node = await in_service(op)
+        node = await op.in_service()
         await a_house(op, tenants, node, rules_of(contract))
 
         op.clock.move_to(SIX)
@@ -100,17 +85,17 @@ async def test_pods_stay_leave_in_order_or_are_waited_for_as_rules_and_labels_sa
         machines = Resource(names.CAPI_GROUP, contract, "machines", "Machine")
         leaving = await op.until_object(machines, "worker-machine", lambda raw: "deletionTimestamp" in raw["metadata"])
         assert await tenants.names() == {"storage", "kept", "job"}
-        # Cluster API would wait for the completed pod until somebody deletes it.
+        # Cluster API would wait for the completed pod until a user deletes it.
         assert names.ANNOTATION_EXCLUDE_DRAIN in leaving["metadata"]["annotations"]
         assert names.ANNOTATION_EXCLUDE_VOLUME_DETACH not in leaving["metadata"]["annotations"]
         await op.phase("worker", "Inactive")
-        told = await op.events("worker")
-        assert (told["NodeDrained"], told["DrainTimedOut"], told["DrainBlocked"]) == (1, 0, 0)
+        emitted = await op.events("worker")
+        assert (emitted["NodeDrained"], emitted["DrainTimedOut"], emitted["DrainBlocked"]) == (1, 0, 0)
 
 
 async def test_cluster_api_treats_the_same_pods_the_same_way(op: Operator, tenants: Tenants) -> None:
-    """The Machine is deleted by somebody else, so that Cluster API alone drains."""
-    node = await in_service(op)
+    """A user deletes the Machine, so that Cluster API alone drains."""
+    node = await op.in_service()
     await a_house(op, tenants, node)
     await op.client.delete(MACHINES, "worker-machine", namespace=op.namespace)
 
@@ -126,10 +111,8 @@ async def test_cluster_api_treats_the_same_pods_the_same_way(op: Operator, tenan
     await op.change(MACHINES, "worker-machine", {"metadata": {"annotations": {names.ANNOTATION_EXCLUDE_DRAIN: ""}}})
 
 
-async def test_cluster_api_waits_for_a_pod_that_has_completed_so_it_is_not_left_to(
-    op: Operator, tenants: Tenants
-) -> None:
-    node = await in_service(op)
+async def test_cluster_api_itself_waits_for_a_pod_that_has_completed(op: Operator, tenants: Tenants) -> None:
+    node = await op.in_service()
     await tenants.run("job", node, labels=WAIT)
     await tenants.report("job", phase="Succeeded")
     await op.client.delete(MACHINES, "worker-machine", namespace=op.namespace)
@@ -145,7 +128,7 @@ def _deleting(raw: Raw) -> str:
 async def test_a_blocked_drain_warns_once_after_a_third_of_its_time_and_a_changed_rule_lets_it_go_on(
     op: Operator, tenants: Tenants
 ) -> None:
-    node = await in_service(op, nodeDrainTimeout="6m", gracefulShutdownTimeout="10m")
+    node = await op.in_service(nodeDrainTimeout="6m", gracefulShutdownTimeout="10m")
     await rule(op, "jobs", {"behavior": "WaitCompleted"}, pods=labelled(app=tenants.app))
     await tenants.run("job", node)
 
@@ -165,12 +148,12 @@ async def test_a_blocked_drain_warns_once_after_a_third_of_its_time_and_a_change
     await op.change(DRAIN_RULES, "jobs", {"spec": {"drain": {"behavior": "Drain"}}})
     await op.phase("worker", "Inactive")
     assert await tenants.names() == {"other"}
-    told = await op.events("worker")
-    assert (told["DrainBlocked"], told["NodeDrained"], told["DrainTimedOut"]) == (1, 1, 0)
+    emitted = await op.events("worker")
+    assert (emitted["DrainBlocked"], emitted["NodeDrained"], emitted["DrainTimedOut"]) == (1, 1, 0)
 
 
 async def test_a_pod_whose_daemonset_is_gone_is_evicted(op: Operator, tenants: Tenants) -> None:
-    node = await in_service(op)
+    node = await op.in_service()
     name = await tenants.daemon(node)
     await tenants.client.delete(DAEMON_SETS, f"{tenants.app}-daemon", namespace="default", propagation="Orphan")
     await op.change(MACHINES, "worker-machine", {"metadata": {"annotations": {HOOK: ""}}})

@@ -31,7 +31,7 @@ async def test_owned_labels_timeouts_and_owner_references_are_put_right(op: Oper
     await op.apply(machine(machineTemplate={"labels": {"team": "blue"}}))
     await op.ready("worker")
     spoiled = {
-        "metadata": {"labels": {names.LABEL_MANAGED_BY: "somebody", "team": "red"}, "ownerReferences": []},
+        "metadata": {"labels": {names.LABEL_MANAGED_BY: "another-client", "team": "red"}, "ownerReferences": []},
         "spec": {"deletion": {"nodeDrainTimeoutSeconds": 0}},
     }
     await op.change(MACHINES, "worker-machine", spoiled)
@@ -54,7 +54,7 @@ async def test_owned_labels_timeouts_and_owner_references_are_put_right(op: Oper
     assert (await op.ready("worker"))["phase"] == "Active"
 
 
-async def test_a_provider_spec_that_somebody_changed_is_reported_and_left_alone(op: Operator) -> None:
+async def test_a_provider_spec_that_a_user_changed_is_reported_and_left_alone(op: Operator) -> None:
     await op.apply(machine())
     await op.ready("worker")
     await op.change(HOSTS, "worker-infra", {"spec": {"port": 2222}})
@@ -65,7 +65,7 @@ async def test_a_provider_spec_that_somebody_changed_is_reported_and_left_alone(
 
 
 async def foreign(op: Operator, end: str) -> Raw:
-    """Somebody else's object under a name that we need."""
+    """An object of another owner under a name that the controller needs."""
     resource = CHILDREN[end]
     refs = {
         "clusterName": "demo",
@@ -73,7 +73,7 @@ async def foreign(op: Operator, end: str) -> Raw:
         "infrastructureRef": {"apiGroup": HOSTS.group, "kind": HOSTS.kind, "name": "none"},
     }
     theirs = {**resource.envelope(), "metadata": {"name": f"worker-{end}"}, "spec": refs if end == "machine" else {}}
-    return await op.client.create(resource, theirs, namespace=op.namespace, field_manager="somebody")
+    return await op.client.create(resource, theirs, namespace=op.namespace, field_manager="another-client")
 
 
 @pytest.mark.parametrize("end", CHILDREN)
@@ -104,7 +104,7 @@ async def test_a_foreign_object_that_goes_makes_way(op: Operator, end: str) -> N
 
     await op.remove(CHILDREN[end], f"worker-{end}")
     await op.absent(CHILDREN[end], f"worker-{end}")
-    op.controller.queue.retry_failed(0.1)  # nobody tells when it went: it would be found out by the back-off
+    op.controller.queue.retry_failed(0.1)  # no watch reports its deletion: the back-off would notice it
     await op.ready("worker")
     assert (await op.events("worker"))["ForeignObject"] == 1
 
@@ -199,8 +199,8 @@ async def test_an_invalid_spec_blocks_creation_but_its_schedule_still_removes(
         await op.phase("worker", "Error", "InvalidSpec")
         op.clock.move_to(MONDAY_NINE)
         await op.until("worker", lambda status: status["inSchedule"])
-        told = await op.events("worker")
-        assert (told["InvalidSpec"], told["MachineCreated"]) == (1, 1)
+        emitted = await op.events("worker")
+        assert (emitted["InvalidSpec"], emitted["MachineCreated"]) == (1, 1)
 
 
 async def test_a_schedule_that_cannot_be_read_keeps_what_runs_with_a_warning(op: Operator) -> None:

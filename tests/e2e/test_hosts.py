@@ -48,7 +48,7 @@ async def test_a_port_that_is_the_default_names_the_same_host(op: Operator) -> N
     await op.until_object(MACHINES, "three-machine", lambda _: True)
 
 
-async def test_who_could_create_no_machine_keeps_no_host_from_others(
+async def test_a_scheduled_machine_that_could_not_create_a_machine_claims_no_host(
     plane: ControlPlane, management: Client, namespace: str
 ) -> None:
     """Neither without a Cluster nor, in another namespace, while its window is closed."""
@@ -72,7 +72,7 @@ async def test_who_could_create_no_machine_keeps_no_host_from_others(
         await management.delete(NAMESPACES, elsewhere)
 
 
-async def test_who_waits_for_a_host_gets_it_when_the_cluster_of_the_one_before_goes(op: Operator) -> None:
+async def test_a_machine_that_waits_for_a_host_gets_it_when_the_cluster_of_its_holder_is_deleted(op: Operator) -> None:
     host = {"address": f"wanted.{op.namespace}"}
     await clusters.add(op.client, op.namespace, "second")
     held = {"schedule": {"daysOfWeek": ["mon-fri"], "hoursOfDay": ["9-17"]}, "clusterName": "second"}
@@ -140,9 +140,9 @@ async def test_what_a_provider_writes_is_no_drift_and_what_a_person_writes_is(op
 
     await op.change(CLOUD, "one-infra", {"spec": {"region": "us"}}, field_manager="kubectl-edit")
     status = await op.until("one", lambda status: says(status, "UpToDate", "False", "ProviderSpecChanged"))
-    told = condition(status, "UpToDate")["message"]
-    assert "spec.region (by kubectl-edit)" in told
-    assert not [name for name in ("size", "timeout", "disks") if f"spec.{name}" in told]
+    message = condition(status, "UpToDate")["message"]
+    assert "spec.region (by kubectl-edit)" in message
+    assert not [name for name in ("size", "timeout", "disks") if f"spec.{name}" in message]
     assert says((await op.get("two"))["status"], "UpToDate", "True")
 
 

@@ -42,8 +42,8 @@ async def test_rule_2_the_kill_switch_removes_at_once_without_any_drain(op: Oper
 
     await op.edit_spec("worker", killSwitch=False)
     assert (await op.ready("worker"))["phase"] == "Active"
-    told = await op.events("worker")
-    assert (told["KillSwitch"], told["ScheduleResumed"], told["MachineCreated"]) == (1, 1, 2)
+    emitted = await op.events("worker")
+    assert (emitted["KillSwitch"], emitted["ScheduleResumed"], emitted["MachineCreated"]) == (1, 1, 2)
 
 
 async def test_rule_2_the_kill_switch_hurries_a_machine_that_is_already_leaving(op: Operator) -> None:
@@ -128,13 +128,13 @@ async def test_rule_5_nothing_is_created_without_a_cluster_and_all_leaves_with_i
 
 
 def picky(suffix: str) -> tuple[Resource, Raw]:
-    """A provider whose schema wants an address that is a string."""
+    """A provider whose schema wants an address that is a string, and small letters for a token."""
     kind = f"Picky{suffix}Machine"
     resource = Resource(HOSTS.group, "v1beta1", f"{kind.lower()}s", kind)
     spec = {
         "type": "object",
         "required": ["address"],
-        "properties": {"address": {"type": "string"}},
+        "properties": {"address": {"type": "string"}, "token": {"type": "string", "pattern": "^[a-z]+$"}},
         "x-kubernetes-preserve-unknown-fields": True,
     }
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -246,7 +246,7 @@ async def test_edits_of_the_provider_specs_apply_at_the_next_creation_and_others
 async def test_higher_priorities_come_first_and_lower_ones_leave_first_also_after_a_start(
     management: Client, namespace: str
 ) -> None:
-    """They become due while nobody is there, so that all of them are when somebody is."""
+    """They become due while no operator runs, so that all are due when one starts."""
     priorities = {"usual": 50, "high": 200, "low": 0}
     async with operating(management, namespace, EIGHT) as op:
         for name, priority in priorities.items():
@@ -264,7 +264,7 @@ async def test_higher_priorities_come_first_and_lower_ones_leave_first_also_afte
 
 
 async def in_order(op: Operator, those: Iterable[str], reason: str) -> list[str]:
-    """Who was told of something when."""
-    told = {name: await op.event_objects(name) for name in those}
-    times = {name: event["eventTime"] for name in told for event in told[name] if event["reason"] == reason}
+    """When each object got an Event of that reason."""
+    emitted = {name: await op.event_objects(name) for name in those}
+    times = {name: event["eventTime"] for name in emitted for event in emitted[name] if event["reason"] == reason}
     return sorted(times, key=lambda name: times[name])

@@ -39,8 +39,8 @@ async def test_a_namespace_that_is_deleted_goes_with_all_its_machines_and_a_warn
     await watching.until_gone(op.client, NAMESPACES, op.namespace, within=90.0)
 
     await op.at_rest()
-    (told,) = await warnings_of(op.client, op.namespace)
-    assert (told["type"], told["reason"]) == ("Warning", "NamespaceTerminating")
-    assert told["regarding"] == {"apiVersion": "v1", "kind": "Namespace", "name": op.namespace}
-    assert told["reportingController"] == names.GROUP
+    (warning,) = await warnings_of(op.client, op.namespace)
+    assert (warning["type"], warning["reason"]) == ("Warning", "NamespaceTerminating")
+    assert warning["regarding"] == {"apiVersion": "v1", "kind": "Namespace", "name": op.namespace}
+    assert warning["reportingController"] == names.GROUP
     assert metrics.NAMESPACES_TERMINATING._value.get() == before + 1

@@ -5,7 +5,6 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +43,6 @@ async def desks(op: Operator, workload: WorkloadSide) -> Workstations:
     return Workstations(op, workload.client)
 
 
-@pytest.fixture
-async def tenants(workload: WorkloadSide, namespace: str) -> AsyncIterator[Tenants]:
-    made = Tenants(workload.client, namespace)
-    yield made
-    await made.clear()
-
-
 # The whole story
 
 
@@ -78,12 +70,12 @@ async def test_the_owner_starts_an_ide_and_the_machine_leaves_and_comes_back_whe
     status = await op.ready("worker")
     assert "lastReclaim" not in status
     await desks.until_equipped(node)
-    told = await op.events("worker")
-    assert (told["EmergencyReclaim"], told["EmergencyReclaimDisabledSchedule"]) == (1, 1)
-    assert (told["ScheduleResumed"], told["ReclaimReverted"], told["MachineCreated"]) == (1, 0, 2)
+    emitted = await op.events("worker")
+    assert (emitted["EmergencyReclaim"], emitted["EmergencyReclaimDisabledSchedule"]) == (1, 1)
+    assert (emitted["ScheduleResumed"], emitted["ReclaimReverted"], emitted["MachineCreated"]) == (1, 0, 2)
 
 
-async def test_an_owner_who_still_works_when_it_is_enabled_gets_it_back_again(
+async def test_an_owner_who_still_works_when_the_schedule_is_enabled_reclaims_the_machine_again(
     op: Operator, desks: Workstations, plane: ControlPlane, tmp_path: Path
 ) -> None:
     program, machine_id = lookalike(tmp_path), secrets.token_hex(16)
@@ -116,7 +108,7 @@ def forced_deletions() -> float:
     return metrics.REGISTRY.get_sample_value("fivespot_forced_pod_deletions_total", {"result": "accepted"}) or 0.0
 
 
-async def test_thirty_pods_do_not_hold_it_up(
+async def test_thirty_pods_do_not_delay_a_reclaim(
     op: Operator,
     desks: Workstations,
     tenants: Tenants,
@@ -152,7 +144,9 @@ async def test_thirty_pods_do_not_hold_it_up(
 # Other rules beside it
 
 
-async def test_it_works_in_the_middle_of_a_shutdown(op: Operator, desks: Workstations, workload: WorkloadSide) -> None:
+async def test_a_reclaim_in_the_middle_of_a_shutdown_removes_the_machine_at_once(
+    op: Operator, desks: Workstations, workload: WorkloadSide
+) -> None:
     await desks.serve()
     node = await shutting_down(op, workload)
     await op.hold(HOSTS, "worker-infra")
@@ -164,7 +158,7 @@ async def test_it_works_in_the_middle_of_a_shutdown(op: Operator, desks: Worksta
     await op.childless("worker")
 
 
-async def test_it_works_on_a_machine_whose_schedule_is_disabled(op: Operator, desks: Workstations) -> None:
+async def test_a_reclaim_removes_a_machine_whose_schedule_is_disabled(op: Operator, desks: Workstations) -> None:
     node = await desks.serve()
     await op.edit_spec("worker", schedule={"enabled": False})
     await op.phase("worker", "Disabled")
@@ -174,7 +168,7 @@ async def test_it_works_on_a_machine_whose_schedule_is_disabled(op: Operator, de
 
 
 async def paused_and_asked(op: Operator, desks: Workstations) -> None:
-    """A request that nobody may act upon yet."""
+    """A request that the controller may not act upon yet."""
     node = await desks.serve()
     await op.edit("worker", {"metadata": {"annotations": {names.ANNOTATION_PAUSED: "true"}}})
     await op.until("worker", lambda status: says(status, "Paused", "True"))
@@ -221,9 +215,9 @@ async def test_a_scheduledmachine_that_is_being_deleted_goes_at_once(
 # Who asks
 
 
-async def test_a_request_on_a_node_of_nobody_is_ignored_and_logged_once(op: Operator, desks: Workstations) -> None:
+async def test_a_request_on_an_unowned_node_is_ignored_and_logged_once(op: Operator, desks: Workstations) -> None:
     await desks.serve()
-    name = f"nobody-{secrets.token_hex(4)}"
+    name = f"unowned-{secrets.token_hex(4)}"
     body = {"metadata": {"name": name, "annotations": REQUEST}}
     seen = await desks.client.create(NODES, {**NODES.envelope(), **body})
     uid = seen["metadata"]["uid"]
@@ -259,7 +253,7 @@ async def test_a_request_left_over_from_an_earlier_machine_is_cleared_and_not_ac
 
 
 @pytest.mark.parametrize(("manager", "warnings"), [("argocd-controller", 1), ("k9s", 0)])
-async def test_who_enables_it_soon_after_is_named_unless_it_was_a_person(
+async def test_a_gitops_tool_that_enables_the_schedule_soon_after_a_reclaim_is_named_a_person_is_not(
     op: Operator, desks: Workstations, manager: str, warnings: int
 ) -> None:
     node = await desks.serve()
@@ -268,9 +262,9 @@ async def test_who_enables_it_soon_after_is_named_unless_it_was_a_person(
     enabled = {"spec": {"schedule": {"enabled": True}}}
     await op.change(SCHEDULED_MACHINES, "worker", enabled, field_manager=manager)
     await op.ready("worker")
-    told = [event for event in await op.event_objects("worker") if event["reason"] == "ReclaimReverted"]
-    assert len(told) == warnings
-    assert all(event["type"] == "Warning" and manager in event["note"] for event in told)
+    emitted = [event for event in await op.event_objects("worker") if event["reason"] == "ReclaimReverted"]
+    assert len(emitted) == warnings
+    assert all(event["type"] == "Warning" and manager in event["note"] for event in emitted)
 
 
 # The agent's equipment
@@ -293,7 +287,7 @@ async def test_label_and_configmap_follow_the_list(op: Operator, desks: Workstat
     await op.until("worker", lambda status: not condition(status, "ReclaimAgentReady"))
 
 
-async def test_a_label_that_somebody_takes_off_is_put_back(op: Operator, desks: Workstations) -> None:
+async def test_a_label_that_a_user_removes_is_restored(op: Operator, desks: Workstations) -> None:
     node = await desks.serve()
     await op.at_rest()
     await desks.client.patch(NODES, node, {"metadata": {"labels": {names.LABEL_RECLAIM_AGENT: None}}})
@@ -301,7 +295,7 @@ async def test_a_label_that_somebody_takes_off_is_put_back(op: Operator, desks: 
 
 
 @pytest.mark.parametrize("data", [{"killIfCommands": "[]"}, None], ids=["changed", "emptied"])
-async def test_a_configmap_that_somebody_spoils_is_put_right(
+async def test_a_configmap_that_another_client_changed_is_restored(
     op: Operator, desks: Workstations, data: dict[str, str] | None
 ) -> None:
     node = await desks.serve()
@@ -339,7 +333,7 @@ async def test_the_condition_says_whether_the_agent_is_there(op: Operator, desks
     await op.until("worker", lambda status: says(status, "ReclaimAgentReady", "True"))
 
 
-async def test_a_workload_cluster_without_the_agent_is_told(
+async def test_a_workload_cluster_without_the_agent_is_reported(
     op: Operator, desks: Workstations, plane: ControlPlane, assets: Assets
 ) -> None:
     await desks.client.delete(DAEMON_SETS, names.RECLAIM_DAEMON_SET, namespace=names.RECLAIM_NAMESPACE)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(900)
 BOUND = 90.0
 STEPS = [
     "replace scheduledmachines",  # the request is stored
-    "replace scheduledmachines",  # and told
+    "replace scheduledmachines",  # and reported
     "patch nodes",  # the cordon
     "delete pods",
     "replace scheduledmachines",  # the shutdown began
@@ -124,7 +124,7 @@ async def test_a_crash_after_any_write_is_replayed_to_the_same_end(
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.ANSWER_LOST])
-async def test_each_write_may_fail_once(
+async def test_a_reclaim_ends_though_each_of_its_writes_fails_once(
     op: Operator, management: Client, workload: WorkloadSide, tenants: Tenants, fault: Fault,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

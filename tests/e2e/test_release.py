@@ -1,4 +1,4 @@
-"""Uninstalling: the operator is stopped, `5spot release` lets go, and machines stay until somebody removes them."""
+"""Uninstalling: the operator stops, `5spot release` removes finalizers, and Machines stay until a user deletes them."""
 
 import asyncio
 
@@ -26,10 +26,10 @@ async def test_a_released_object_goes_and_its_machine_stays_in_service(
 
     words = ["-n", namespace, "--operator-namespace", namespace, "--kubeconfig", str(plane.management.kubeconfig)]
     assert await asyncio.to_thread(main, ["release", "--yes", *words]) == 0
-    told = capsys.readouterr().out
-    assert f"{namespace}/worker: released" in told
-    assert f"kubectl delete machines.cluster.x-k8s.io -n {namespace} worker-machine" in told
-    assert told.endswith("1 released, 1 Machines stay\n")
+    printed = capsys.readouterr().out
+    assert f"{namespace}/worker: released" in printed
+    assert f"kubectl delete machines.cluster.x-k8s.io -n {namespace} worker-machine" in printed
+    assert printed.endswith("1 released, 1 Machines stay\n")
 
     await watching.until_gone(management, SCHEDULED_MACHINES, "worker", namespace=namespace, within=60)
     left = await until(lambda: _alone(management, namespace), within=60)

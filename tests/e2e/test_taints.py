@@ -43,11 +43,11 @@ async def in_service(op: Operator, *taints: Raw) -> str:
 async def applied(op: Operator, *taints: Raw) -> Raw:
     """Waits until the status says that exactly these are on the Node."""
 
-    def told(status: Raw) -> bool:
+    def reported(status: Raw) -> bool:
         same = status.get("appliedNodeTaints", []) == list(taints)
         return same and (not taints or says(status, "NodeTainted", "True", "Applied"))
 
-    return await op.until("worker", told)
+    return await op.until("worker", reported)
 
 
 async def taints_of(workload: WorkloadSide, node: str) -> list[Raw]:
@@ -112,7 +112,8 @@ async def test_a_node_that_registers_again_is_tainted_again(op: Operator, worklo
     await has_taints(workload, node, taint())
     status = await op.until("worker", lambda status: status["nodeRef"]["uid"] == new["metadata"]["uid"])
     assert status["machineRef"]["name"] == "worker-machine"
-    assert says(await op.ready("worker"), "NodeTainted", "True", "Applied")
+    await op.ready("worker")
+    await op.until("worker", lambda status: says(status, "NodeTainted", "True", "Applied"))
 
 
 async def test_a_node_of_another_host_under_the_same_name_is_never_written_to(
@@ -122,7 +123,7 @@ async def test_a_node_of_another_host_under_the_same_name_is_never_written_to(
     old = await has_taints(workload, node, taint())
 
     await workload.client.delete(NODES, node)
-    await register(workload, old, "remote-machine://somebody-elses")
+    await register(workload, old, "remote-machine://another-host")
     status = await op.until("worker", lambda status: says(status, "MachineReady", "False", "NodeOfAnotherHost"))
     assert says(status, "Ready", "False")
     assert status["nodeRef"]["uid"] == old["metadata"]["uid"]
@@ -151,7 +152,7 @@ async def test_no_node_yet(op: Operator) -> None:
     await op.until("worker", lambda status: says(status, "NodeTainted", "Unknown", "NoNodeYet"))
 
 
-async def test_a_taint_of_somebody_else_is_a_conflict_and_never_overwritten(
+async def test_a_taint_with_another_owner_is_a_conflict_and_never_overwritten(
     op: Operator, workload: WorkloadSide
 ) -> None:
     node = await in_service(op)
@@ -168,7 +169,7 @@ async def test_a_taint_of_somebody_else_is_a_conflict_and_never_overwritten(
     await applied(op, taint("ours"), taint("fine", "example.com/other"))
 
 
-async def test_a_value_that_somebody_changed_is_a_conflict_until_it_is_changed_back(
+async def test_a_value_that_a_user_changed_is_a_conflict_until_it_is_changed_back(
     op: Operator, workload: WorkloadSide
 ) -> None:
     node = await in_service(op, taint("ours"))
@@ -185,7 +186,7 @@ async def test_a_value_that_somebody_changed_is_a_conflict_until_it_is_changed_b
 
 @pytest.fixture
 async def onlooker(plane: ControlPlane, namespace: str) -> AsyncIterator[str]:
-    """The token of somebody who may look at the Nodes of the workload cluster and change nothing."""
+    """A token that may read the Nodes of the workload cluster and change nothing."""
     rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
     subject = {"kind": "ServiceAccount", "name": namespace, "namespace": "default"}
     role = {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": namespace}
@@ -203,7 +204,7 @@ async def onlooker(plane: ControlPlane, namespace: str) -> AsyncIterator[str]:
         await client.delete(SERVICE_ACCOUNTS, namespace, namespace="default")
 
 
-async def test_a_write_that_is_refused_is_told_once_and_made_up_for_when_it_is_allowed(
+async def test_a_refused_write_emits_one_event_and_is_made_once_it_is_allowed(
     op: Operator, workload: WorkloadSide, plane: ControlPlane, onlooker: str
 ) -> None:
     await store(op, kubeconfig(plane.workload, token=onlooker))
@@ -229,7 +230,7 @@ async def test_a_write_that_is_refused_is_told_once_and_made_up_for_when_it_is_a
 async def test_what_is_ours_is_known_after_a_restart(
     management: Client, namespace: str, workload: WorkloadSide, lost: str
 ) -> None:
-    """As after a crash between the write to the Node and that to the status, or when somebody took our note away."""
+    """As after a crash between the write to the Node and that to the status, or after a user removed our annotation."""
     async with operating(management, namespace, NINE) as op:
         node = await in_service(op, taint("old"), taint("stays", "example.com/other"))
         await applied(op, taint("old"), taint("stays", "example.com/other"))
@@ -270,7 +271,7 @@ async def test_writers_at_the_same_time_lose_nothing(op: Operator, workload: Wor
 
 
 async def write(workload: WorkloadSide, node: str, name: str, *, times: int) -> None:
-    """Somebody who appends one taint after the other."""
+    """A client that appends one taint after the other."""
     done = 0
     while done < times:
         append = {"op": "add", "path": "/spec/taints/-", "value": taint(None, f"{name}/{done}")}

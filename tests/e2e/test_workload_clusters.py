@@ -65,7 +65,7 @@ def spare(plane: ControlPlane) -> Iterator[ControlPlane]:
 
 def connected(op: Operator, cluster: str = "demo") -> WorkloadCluster:
     found = op.controller.workloads.get(Key(op.namespace, cluster))
-    assert found is not None, "nobody holds it"
+    assert found is not None, "no process holds it"
     return found
 
 
@@ -74,7 +74,7 @@ def unreachable(status: Raw, reason: str) -> bool:
 
 
 def watches_of_nodes_broken() -> float:
-    """How many the page of metrics tells of, for whatever reason."""
+    """How many the metrics count, over all reasons."""
     (family,) = metrics.WATCH_RESTARTS.collect()
     counted = (one for one in family.samples if one.name.endswith("_total"))
     return sum(one.value for one in counted if one.labels["resource"] == NODES.plural)
@@ -99,8 +99,8 @@ async def test_without_a_kubeconfig_a_machine_comes_all_the_same_and_leaves_with
     op.clock.move_to(GRACE_IS_UP)
     await op.phase("worker", "Inactive")
     await op.childless("worker")
-    told = await op.events("worker")
-    assert (told["KubeconfigNotFound"], told["DrainTimedOut"]) == (1, 1)
+    emitted = await op.events("worker")
+    assert (emitted["KubeconfigNotFound"], emitted["DrainTimedOut"]) == (1, 1)
 
 
 @pytest.mark.parametrize("wrong", ["type", "label", "exec"])
@@ -149,7 +149,7 @@ async def test_a_rotated_token_is_taken_up_without_a_new_list(op: Operator, plan
     status = await op.until("worker", lambda status: says(status, "NodeTainted", "True", "Applied"))
     assert says(status, "WorkloadClusterReachable", "True")
     assert ("patch", 401) in [(call.verb, call.status) for call in calls]
-    # The Node is asked for where somebody else wrote to it at that moment, such as whoever takes off its first taint.
+    # The Node is read again if another client wrote to it at that moment, such as Cluster API removing its first taint.
     assert {call.verb for call in calls} <= {"patch", "get"}
 
 

@@ -22,7 +22,7 @@ SEEN = {
     "patch nodes",
     "create_eviction pods",
 }
-"""What such a life consists of, beside what is created anew."""
+"""The writes of such a life, besides creations."""
 
 
 def record(op: Operator, workload: WorkloadSide, patch: pytest.MonkeyPatch) -> list[Request]:
@@ -40,11 +40,11 @@ def record(op: Operator, workload: WorkloadSide, patch: pytest.MonkeyPatch) -> l
 
 
 def meant_for(request: Request) -> dict[str, Any]:
-    """Of metadata, or of preconditions, what tells one object or version from another."""
+    """The uid and resourceVersion that metadata or preconditions carry."""
     body = orjson.loads(request.body or b"{}")
-    told = {**body.get("metadata", {}), **body.get("preconditions", {})}
-    told |= body.get("deleteOptions", {}).get("preconditions", {})
-    return {name: told[name] for name in ("uid", "resourceVersion") if told.get(name)}
+    fields = {**body.get("metadata", {}), **body.get("preconditions", {})}
+    fields |= body.get("deleteOptions", {}).get("preconditions", {})
+    return {name: fields[name] for name in ("uid", "resourceVersion") if fields.get(name)}
 
 
 def described(request: Request) -> str:
@@ -59,7 +59,7 @@ async def test_every_write_is_meant_for_what_was_seen(
     node = await shutting_down(op, workload)
     op.clock.move_to(MONDAY_NINE)
     await back_in_service(op, workload, node)
-    await op.change(MACHINES, "worker-machine", {"metadata": {"labels": {names.LABEL_MANAGED_BY: "somebody"}}})
+    await op.change(MACHINES, "worker-machine", {"metadata": {"labels": {names.LABEL_MANAGED_BY: "another-client"}}})
     await op.until_object(
         MACHINES, "worker-machine", lambda raw: names.MANAGED_BY in raw["metadata"]["labels"].values()
     )

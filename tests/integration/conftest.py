@@ -1,11 +1,12 @@
 """Fixtures of the integration tests."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from local.binaries import Assets
 from local.cluster import LocalCluster
+from service.kube.client import Client
 from tests.conftest import kept
 from tests.integration.replicas import audited_cluster
 
@@ -15,3 +16,9 @@ def audited(assets: Assets, pytestconfig: pytest.Config) -> Iterator[LocalCluste
     """A cluster that logs every write, with the CRDs of Cluster API but without its controllers; shared."""
     with kept(pytestconfig) as keeper, audited_cluster(assets, keeper) as cluster:
         yield cluster
+
+
+@pytest.fixture
+async def admin(audited: LocalCluster) -> AsyncIterator[Client]:
+    async with audited.client() as client:
+        yield client

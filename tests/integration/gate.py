@@ -46,6 +46,8 @@ class Gate:
     namespace: str
     client: Client
     replicas: list[Process] = field(default_factory=list)
+    overrides: bool = False
+    """Whether overrides are asked about too."""
 
     @property
     def configurations(self) -> tuple[tuple[Resource, str], ...]:
@@ -70,12 +72,13 @@ class Gate:
         return ["--no-controller", *(word for name, value in given.items() for word in (f"--{name}", value))]
 
     async def register(self, port: int) -> None:
-        """Tells the API server to ask the replica on `port`; the caBundle is left to the replica."""
+        """Registers the webhooks of the replica on `port`; the replica sets the caBundle."""
         (_, mutating), (_, validating) = self.configurations
         registration = Registration(
             at=f"https://127.0.0.1:{port}",
             namespaces=[self.namespace],
             service_account=OURSELVES,
+            overrides=self.overrides,
             mutating_name=mutating,
             validating_name=validating,
         )
@@ -136,13 +139,18 @@ async def is_ready(process: Process) -> bool:
 
 @asynccontextmanager
 async def gate(
-    cluster: LocalCluster, assets: Assets, *, replicas: int = 1, flags: Mapping[str, str] | None = None
+    cluster: LocalCluster,
+    assets: Assets,
+    *,
+    replicas: int = 1,
+    flags: Mapping[str, str] | None = None,
+    overrides: bool = False,
 ) -> AsyncIterator[Gate]:
     """The CRD, a namespace, `replicas` running services, and webhooks that lead to the first of them."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(cluster.client())
         await crds.apply(client, yaml.safe_load(CRD.read_text()))
-        made = Gate(cluster, assets, f"gate-{secrets.token_hex(4)}", client)
+        made = Gate(cluster, assets, f"gate-{secrets.token_hex(4)}", client, overrides=overrides)
         await client.create(NAMESPACES, {**NAMESPACES.envelope(), "metadata": {"name": made.namespace}})
         stack.push_async_callback(client.delete, NAMESPACES, made.namespace)
         starting = [stack.enter_async_context(started(made.flags(**QUICK, **(flags or {})))) for _ in range(replicas)]

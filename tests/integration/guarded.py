@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from service.kube.resource import NAMESPACES, SCHEDULED_MACHINES
 from service.kube.transport import Request
 from service.settings import Settings
 from service.sharding.fence import Fence
-from tests.e2e.operator import MovableClock, is_busy
+from tests.e2e.operator import MovableClock, is_busy, running
 from tests.waiting import until
 
 Raw = dict[str, Any]
@@ -88,18 +88,8 @@ async def guarded(
         made = Guarded(client, clock, Controller(shared, Fence(1) if "namespace" in more else None))
         record(own, made)
         clock.on_move = made.controller.queue.wake_due
-        task = asyncio.create_task(made.controller.run())
-        try:
-            await until(lambda: made.controller.unready() is None or task.done(), within=WITHIN)
-            if task.done():
-                task.result()
+        async with running(made.controller, shared):
             yield made
-        finally:
-            shared.stopping.set()
-            await asyncio.wait((task,), timeout=5)
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 def record(client: Client, log: Guarded) -> None:

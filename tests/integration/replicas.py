@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from crds.calendarschema import calendar_definitions
-from crds.schema import custom_resource_definition
+from crds.definitions import all_definitions
 from local import access, capi
 from local.binaries import Assets
 from local.cluster import Audit, LocalCluster, Options
@@ -28,7 +27,7 @@ from tests.waiting import until
 
 Raw = dict[str, Any]
 USERS = (access.OPERATOR, access.CAPI)
-"""Each replica is a user of its own, so that the audit log tells them apart; nobody else is the second one here."""
+"""Each replica is a user of its own, so that the audit log distinguishes them."""
 
 CAPI_KINDS = ("Cluster", "Machine")
 IN_A_ROW = 10
@@ -118,9 +117,9 @@ class Replica:
     def is_up(self) -> bool:
         return any(entry.get("event") == "controller started" for entry in self.process.events)
 
-    def lost_since(self, told: int) -> bool:
+    def lost_since(self, count: int) -> bool:
         """Whether it has logged, after so many other lines, that it lost the shard."""
-        return any(entry.get("event") == "shard lost" for entry in self.process.events[told:])
+        return any(entry.get("event") == "shard lost" for entry in self.process.events[count:])
 
     def acquired_since(self, moment: datetime) -> datetime | None:
         """When it first got the shard after that moment, by its own log."""
@@ -149,11 +148,11 @@ class Arena:
     async def described(self) -> str:
         """Who holds what, and what the replicas logged last."""
         leases = await self.client.list(LEASES, namespace=self.own)
-        told = [str(lease["spec"]) for lease in leases]
+        lines = [str(lease["spec"]) for lease in leases]
         for replica in self.replicas.values():
             state = replica.state if replica.alive else f"ended with {replica.process.child.returncode}"
-            told += [f"{replica.user} {state}", *map(str, replica.process.events[-LAST_LINES:])]
-        return "\n".join(told)
+            lines += [f"{replica.user} {state}", *map(str, replica.process.events[-LAST_LINES:])]
+        return "\n".join(lines)
 
     async def store(self, objects: Iterable[Raw]) -> None:
         """Submits ScheduledMachines."""
@@ -161,7 +160,7 @@ class Arena:
             await self.client.create(SCHEDULED_MACHINES, each, namespace=self.tenants)
 
     async def start(self, user: str) -> Replica:
-        """Starts a replica, anew if it had ended."""
+        """Starts a replica, or starts it again after its end."""
         words = [
             f"--kubeconfig={self.cluster.kubeconfig_of(user)}",
             f"--namespace={self.own}",
@@ -208,6 +207,6 @@ def restless(objects: int) -> Iterator[Raw]:
 def audited_cluster(assets: Assets, keeper: Keeper) -> Iterator[LocalCluster]:
     """An API server with all CRDs that logs every write, and no controllers but Kubernetes' own."""
     served = [crd for crd in capi.load_definitions(assets.capi_crds) if crd["spec"]["names"]["kind"] in CAPI_KINDS]
-    definitions = (*kinds.definitions(), *served, custom_resource_definition(), *calendar_definitions())
+    definitions = (*kinds.definitions(), *served, *all_definitions())
     with LocalCluster("audited", assets, keeper, Options(definitions=definitions, audit=Audit.WRITES)) as cluster:
         yield cluster

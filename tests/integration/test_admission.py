@@ -205,7 +205,7 @@ async def test_an_edit_of_the_spec_while_an_object_is_being_deleted_is_judged(do
     assert released.returncode == 0, released.stderr
 
 
-async def test_a_made_up_deletion_gets_nothing_past_the_webhooks(door: Gate, name: str):
+async def test_a_forged_deletion_timestamp_does_not_bypass_the_webhooks(door: Gate, name: str):
     """Server-side apply keeps the deletionTimestamp that it creates an object with."""
     for make in (hopeless, named):
         given = make(name)

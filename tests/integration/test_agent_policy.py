@@ -98,9 +98,9 @@ async def test_the_agent_may_ask_for_its_own_host_and_again_after_clearing(agent
         {"annotations": {ANNOTATION_RECLAIM_REQUESTED: "false", ANNOTATION_RECLAIM_REASON: "by hand"}},
         {"annotations": {ANNOTATION_RECLAIM_REASON: "by hand", "kept": "changed"}, "labels": {"by": "hand"}},
     ],
-    ids=["nobody's fields", "another's annotations", "another's annotations and more"],
+    ids=["fields without a manager", "another's annotations", "another's annotations and more"],
 )
-async def test_the_agent_may_ask_whoever_owns_the_fields_of_the_node(
+async def test_the_agent_may_request_a_reclaim_whichever_manager_owns_the_fields_of_the_node(
     agent: Client, host: Host, admin: Client, before: dict[str, Any]
 ):
     await admin.patch(NODES, host.name, {"metadata": before}, field_manager="kubectl-edit")
@@ -134,7 +134,7 @@ def disown_label(owners: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("forge", [own_more, take_label, take_annotation, disown_label])
-async def test_who_owns_labels_and_other_annotations_cannot_be_rewritten(
+async def test_the_field_managers_of_labels_and_other_annotations_cannot_be_rewritten(
     agent: Client, host: Host, admin: Client, forge: Callable[[dict[str, Any]], None]
 ):
     """Or the next apply of the new owner, who does not know of them, would take them off the Node."""
@@ -222,7 +222,7 @@ async def test_a_token_without_a_node_claim_may_write_nothing(agent: Client, hos
             await unbound.patch(NODES, host.name, {"metadata": {"annotations": REQUEST}})
 
 
-async def test_the_policy_holds_even_if_somebody_grants_the_agent_everything(agent: Client, host: Host, admin: Client):
+async def test_the_policy_holds_even_if_a_role_grants_the_agent_everything(agent: Client, host: Host, admin: Client):
     bindings = Resource(
         group="rbac.authorization.k8s.io",
         version="v1",

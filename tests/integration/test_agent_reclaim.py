@@ -39,12 +39,12 @@ async def host(cluster: LocalCluster) -> AsyncIterator[Workstation]:
 
 
 @pytest.mark.parametrize("source", ["auto", "polling"])
-async def test_a_process_of_the_owner_is_asked_for_on_his_own_node_only(
+async def test_a_process_of_the_owner_requests_a_reclaim_of_its_own_node_only(
     host: Workstation, cluster: LocalCluster, tmp_path: Path, source: str
 ):
     program = lookalike(tmp_path)
     neighbour = await new_host(host.client, cluster)
-    await host.configure("something-else", program.name)
+    await host.configure(f"not-{program.name}", program.name)
     with agent(host, await host.token(), tmp_path, f"--source={source}") as running:
         await running.says("config")
         with owner_starts(program) as process:
@@ -188,7 +188,7 @@ async def test_one_request_is_written_once_however_many_processes_start(host: Wo
     assert len(running.lines("requested")) == 1
 
 
-async def test_a_request_that_stands_at_start_is_left_alone(host: Workstation, tmp_path: Path):
+async def test_an_agent_that_starts_leaves_a_reclaim_request_as_it_is(host: Workstation, tmp_path: Path):
     program = lookalike(tmp_path)
     await host.configure(program.name)
     by_hand = {ANNOTATION_RECLAIM_REQUESTED: "true", ANNOTATION_RECLAIM_REASON: "asked for by hand"}
@@ -221,7 +221,7 @@ async def test_a_rotated_token_is_taken_up(host: Workstation, tmp_path: Path):
         await host.requested()
 
 
-async def test_a_node_that_comes_back_under_the_same_name_is_asked_for_again(host: Workstation, tmp_path: Path):
+async def test_a_node_that_registers_again_under_its_name_gets_a_new_reclaim_request(host: Workstation, tmp_path: Path):
     program = lookalike(tmp_path)
     await host.configure(program.name)
     with owner_starts(program), agent(host, await host.token(), tmp_path, "--refire-interval=0") as running:

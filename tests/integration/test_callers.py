@@ -14,7 +14,7 @@ PLUGINS = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 
 
 def admission_configuration(folder: Path, authority: Authority) -> Path:
-    """As docs/security.md tells: the API server presents this certificate to every webhook."""
+    """As docs/security.md says: the API server presents this certificate to every webhook."""
     certificate, key = authority.client("kube-apiserver").write(folder, "caller")
     user = {"client-certificate": str(certificate), "client-key": str(key)}
     kubeconfig = {"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]}

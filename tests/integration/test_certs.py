@@ -35,7 +35,7 @@ async def door(small_cluster: LocalCluster, assets: Assets) -> AsyncIterator[Gat
 
 @dataclass(frozen=True)
 class Start:
-    """How it was before anybody asked for a rotation; tests that do may run before the one that looks at it."""
+    """As it was before any rotation; tests that rotate may run before the test that reads it."""
 
     stored: int
     trusted: set[str]
@@ -145,7 +145,7 @@ async def retired(door: Gate, certificate: bytes) -> bool:
 
 
 @pytest.mark.parametrize("spoilt", [b"", new_authority(datetime.now(UTC), timedelta(days=1)).certificate])
-async def test_a_ca_bundle_that_someone_spoils_is_repaired(door: Gate, spoilt: bytes):
+async def test_a_ca_bundle_that_another_client_overwrites_is_restored(door: Gate, spoilt: bytes):
     good = await door.trusted()
     resource, name = door.configurations[1]
     value = base64.b64encode(spoilt).decode()
@@ -177,7 +177,7 @@ async def exists(door: Gate) -> bool:
         return False
 
 
-async def test_webhooks_registered_anew_are_trusted_at_once(door: Gate):
+async def test_webhooks_registered_again_are_trusted_at_once(door: Gate):
     await door.unregister()
     await door.register(await door.replicas[1].port("webhooks"))
     await until(door.published)

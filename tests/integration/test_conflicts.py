@@ -22,7 +22,7 @@ from tests.waiting import until
 
 
 def deaf(informer):
-    """What its watch brings is not heard; answers to our own requests are."""
+    """Ignores the events of its watch, not the answers to our own requests."""
     for cache in informer._caches.values():
         cache.upsert = lambda _raw: False
 
@@ -101,8 +101,8 @@ async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_a
         deaf(machines)
         stolen: dict[str, Any] = {"metadata": {"ownerReferences": []}}
         machines.absorb(await op.client.patch(MACHINES, "desk-machine", stolen, namespace=tenants))
-        unheard = {"metadata": {"labels": {"seen": "late"}}}
-        await op.client.patch(MACHINES, "desk-machine", unheard, namespace=tenants)
+        unreported = {"metadata": {"labels": {"seen": "late"}}}
+        await op.client.patch(MACHINES, "desk-machine", unreported, namespace=tenants)
         op.requests.clear()
         await op.client.patch(SCHEDULED_MACHINES, "desk", {"spec": {"priority": 60}}, namespace=tenants)
 
@@ -115,7 +115,7 @@ async def test_a_child_that_was_changed_meanwhile_is_read_before_it_is_written_a
         assert len(changes(op, "machines")) == 2
 
 
-async def test_a_conflict_that_never_ends_is_met_ever_less_often(audited, monkeypatch):
+async def test_a_conflict_that_never_ends_backs_off(audited, monkeypatch):
     """As a provider's webhook may answer, which says 409 to whatever it does not want."""
     async with audited.client() as admin:
         tenants = await home(admin, "tenants")

@@ -33,7 +33,7 @@ async def test_a_replica_that_was_stopped_writes_nothing_after_its_successor(aud
 
 
 async def written_after_a_stop(stage):
-    """Stops whoever works, waits for the other to work, lets the first go on; what it then got accepted.
+    """Stops the active replica, waits for the other, resumes the first; returns the late writes that were accepted.
 
     Not what it wrote after it got the shard back in its turn: the other may be slow, or have ended.
     """
@@ -44,11 +44,11 @@ async def written_after_a_stop(stage):
     stopped.signal(signal.SIGSTOP)
     since = stage.audit()
     first = (await until(lambda: written_by(successor, since, stage), within=PATIENCE))[0]
-    told, seen, resumed = len(stopped.process.events), len(since.read()), datetime.now(UTC)
+    logged, seen, resumed = len(stopped.process.events), len(since.read()), datetime.now(UTC)
     if stopped.alive:  # else it had ended by itself just before
         stopped.signal(signal.SIGCONT)
     # It has noticed, or is no more; and whatever it had under way has had time to arrive.
-    await until(lambda: not stopped.alive or stopped.lost_since(told), within=PATIENCE)
+    await until(lambda: not stopped.alive or stopped.lost_since(logged), within=PATIENCE)
     await until(lambda: more_than(seen + OBJECTS, since, stage, successor), within=PATIENCE)
     late = [write for write in since.by(user) if write.at > first.at]
     again = stopped.acquired_since(resumed)
@@ -56,7 +56,7 @@ async def written_after_a_stop(stage):
 
 
 async def all_alive(stage):
-    """Brings back whoever ended."""
+    """Starts replicas that ended again."""
     for user in USERS:
         await alive(stage, user)
 

@@ -1,4 +1,4 @@
-"""A tenant who may create ScheduledMachines in one namespace, and what he can do to others through us: nothing.
+"""A tenant who may create ScheduledMachines in one namespace can do nothing to other tenants through the operator.
 
 No webhooks here, so that whatever the CRD alone does not refuse reaches the controller.
 """
@@ -61,7 +61,7 @@ def envelope(api_version, kind, **more):
 
 
 def overreaching(victim):
-    """What a tenant might write to reach further than a machine of his own."""
+    """What a tenant might write to reach further than a machine of their own."""
     boot, infra = ("bootstrap.cluster.x-k8s.io/v1beta1", "K0sWorkerConfig"), (HOSTS.api_version, HOSTS.kind)
     return {
         "boot-elsewhere": {"bootstrapSpec": envelope(*boot, namespace=victim)},
@@ -91,7 +91,7 @@ def overreaching(victim):
 
 
 IGNORED = "metadata"
-"""Says it in a place that nobody reads: a machine like any other, in the tenant's own namespace."""
+"""Says it in a field that no controller reads: a machine like any other, in the tenant's own namespace."""
 OUTCOMES = {IGNORED: "Active", "cluster-elsewhere": "Inactive", "cluster-traversal": "Inactive"}
 """All others are errors; of a cluster that is not there it is said that it is not there."""
 OWN = {f"{IGNORED}-{end}" for end in ("bootstrap", "infra", "machine")} | {"not-namespaced-bootstrap"}
@@ -107,7 +107,7 @@ async def belongings(client, namespace):
     return found
 
 
-async def a_machine_of_somebody_else(client, namespace, name="worker"):
+async def another_tenants_machine(client, namespace, name="worker"):
     """A Machine with its host, of a cluster that is none of ours."""
     for resource, end in ((HOSTS, "infra"), (BOOTSTRAPS, "bootstrap")):
         body = {**resource.envelope(), "metadata": {"name": f"{name}-{end}"}, "spec": {}}
@@ -131,21 +131,15 @@ def kubeconfig_secret(cluster):
 
 
 @pytest.fixture
-async def admin(audited):
-    async with audited.client() as client:
-        yield client
-
-
-@pytest.fixture
 async def tenant(admin):
     return await home(admin, "tenant")
 
 
 @pytest.fixture
 async def victim(admin, audited):
-    """A neighbour with a running machine and the key to his cluster."""
+    """Another tenant with a running machine and a kubeconfig."""
     name = await home(admin, "victim")
-    await a_machine_of_somebody_else(admin, name)
+    await another_tenants_machine(admin, name)
     await admin.create(SECRETS, kubeconfig_secret(audited), namespace=name)
     return name
 
@@ -222,8 +216,8 @@ async def test_no_spec_reaches_beyond_the_tenants_own_machine_even_where_the_crd
     assert await belongings(admin, victim) == before
 
 
-async def test_a_name_that_collides_with_somebody_elses_machine_gives_no_power_over_it(audited, admin, tenant):
-    await a_machine_of_somebody_else(admin, tenant)
+async def test_a_name_that_collides_with_another_tenants_machine_gives_no_power_over_it(audited, admin, tenant):
+    await another_tenants_machine(admin, tenant)
     resources = (MACHINES, HOSTS, BOOTSTRAPS)
 
     async def theirs():
@@ -273,7 +267,7 @@ async def logging_to(stream):
         structlog.reset_defaults()
 
 
-async def test_what_a_tenant_or_his_provider_says_forges_no_log_line_no_event_and_no_metric(audited, admin, tenant):
+async def test_text_from_a_tenant_or_a_provider_forges_no_log_line_no_event_and_no_metric(audited, admin, tenant):
     stream = io.StringIO()
     async with logging_to(stream), guarded(audited, (tenant,), NINE) as op:
         loud = machine(

@@ -94,7 +94,7 @@ class Member:
         self.since[shard] = boottime()
 
     def _lost(self, shard):
-        # A process that stood still tells late of what its fence has ended in time.
+        # A process that stood still logs late what its fence ended in time.
         ended = min(boottime(), self.fence.ends[shard])
         self.seen.spans.append((shard, self.name, self.since.pop(shard), ended))
 
@@ -199,7 +199,7 @@ async def test_a_holder_that_is_cut_off_stops_before_its_lease_ends_and_comes_ba
         await until(lambda: one.held == {0})
 
 
-async def test_a_renewal_that_is_answered_too_late_means_to_take_everything_up_again(group):
+async def test_after_a_renewal_that_is_answered_too_late_the_shard_is_acquired_again(group):
     group.times = LONG
     one = await group.join("one")
     await until(lambda: one.held == {0})
@@ -263,7 +263,7 @@ async def test_no_replica_acts_for_one_count_while_a_lease_for_another_is_alive(
     assert names == {Shard(n, 4).lease_name for n in range(4)}
 
 
-async def test_the_count_changes_hands_also_when_the_old_ones_crash(group):
+async def test_a_new_shard_count_takes_over_also_when_the_old_replicas_crash(group):
     old = await group.join("old", count=2)
     await until(lambda: group.served(2))
     new = await group.join("new", count=3)
@@ -272,7 +272,7 @@ async def test_the_count_changes_hands_also_when_the_old_ones_crash(group):
     await until(lambda: new.held == {0, 1, 2})
 
 
-async def test_two_counts_that_start_at_once_agree_on_one(group):
+async def test_of_two_shard_counts_that_start_at_once_only_one_acts(group):
     pair = [await group.join("two", count=2), await group.join("three", count=3)]
     await until(lambda: group.served(2) or group.served(3))
     assert sum(bool(member.held) for member in pair) == 1
@@ -291,7 +291,7 @@ async def test_a_lease_that_a_user_deletes_is_created_again_by_its_holder(group)
     await until(lambda: one.held == {0})
 
 
-async def test_a_lease_that_loses_its_labels_gets_them_back_and_is_served_on(group):
+async def test_a_lease_that_loses_its_labels_gets_them_back_and_stays_held(group):
     group.times = LONG
     one = await group.join("one")
     await until(lambda: one.held == {0})

@@ -28,8 +28,8 @@ async def client(small_cluster):
         yield admin
 
 
-class Heard:
-    """Everything that the watches tell."""
+class Reported:
+    """Everything that the watches report."""
 
     def __init__(self):
         self.scheduled: list[Change] = []
@@ -40,19 +40,19 @@ class Heard:
             scheduled=self.scheduled.append,
             cluster=self.clusters.append,
             child=self.children.append,
-            restart=lambda *told: self.restarts.append(told),
+            restart=lambda *call: self.restarts.append(call),
         )
 
 
 @asynccontextmanager
 async def watching(client, namespace):
-    heard = Heard()
+    reported = Reported()
     watches = Watches(client, Discovery(client), (namespace,))
-    watches.subscribe(heard.listener)
+    watches.subscribe(reported.listener)
     with suppress(asyncio.CancelledError):
         async with asyncio.TaskGroup() as group:
             await asyncio.wait_for(watches.start(group), 30)
-            yield watches, heard
+            yield watches, reported
             for task in group._tasks:
                 task.cancel()
 
@@ -79,24 +79,24 @@ def definition(resource, scope="Namespaced"):
     }
 
 
-async def test_without_cluster_api_everything_else_is_complete(client, namespace):
+async def test_without_cluster_api_all_other_kinds_are_listed(client, namespace):
     async with watching(client, namespace) as (watches, _):
         assert watches.is_synced
         assert (watches.contract, watches.machines, watches.clusters) == (None, None, None)
 
 
 async def test_a_scheduled_machine_is_found_by_its_cluster_and_its_phase(client, namespace):
-    async with watching(client, namespace) as (watches, heard):
+    async with watching(client, namespace) as (watches, reported):
         await client.create(SCHEDULED_MACHINES, machine("desk", infrastructure={"address": "a"}), namespace=namespace)
         key = Key(namespace, "desk")
         await until(lambda: key in watches.scheduled)
-        assert heard.scheduled[0].key == key
+        assert reported.scheduled[0].key == key
         assert watches.scheduled.keys_by("cluster", "demo") == {key}
         assert watches.scheduled.keys_by("phase", "Pending") == {key}
 
 
 async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carries_our_label(client, namespace, gadgets):
-    async with watching(client, namespace) as (watches, heard):
+    async with watching(client, namespace) as (watches, reported):
         assert await watches.providers.kind(gadgets.api_version, gadgets.kind) is None
         with pytest.raises(NotFound, match="not served"):
             await watches.resolve(gadgets.api_version, gadgets.kind)
@@ -113,7 +113,7 @@ async def test_a_kind_is_watched_as_soon_as_it_is_installed_and_only_what_carrie
             body = {**gadgets.envelope(), "metadata": {"name": name, "labels": labels}}
             await client.create(gadgets, body, namespace=namespace)
         await until(lambda: Key(namespace, "ours") in informer)
-        assert [change.key.name for change in heard.children] == ["ours"]
+        assert [change.key.name for change in reported.children] == ["ours"]
         assert Key(namespace, "theirs") not in informer
 
 
@@ -126,15 +126,15 @@ async def test_a_kind_that_is_not_namespaced_can_be_no_machines_own(client, name
 async def test_a_kind_whose_definition_is_deleted_costs_no_request_until_it_is_installed_again(
     client, namespace, gadgets
 ):
-    async with watching(client, namespace) as (watches, heard):
+    async with watching(client, namespace) as (watches, reported):
         await apply(client, definition(gadgets))
         await until(lambda: served(watches, gadgets))
         body = {**gadgets.envelope(), "metadata": {"name": "ours", "labels": {names.LABEL_OWNER: "desk"}}}
         await client.create(gadgets, body, namespace=namespace)
-        await until(lambda: heard.children)
+        await until(lambda: reported.children)
         await client.delete(CUSTOM_RESOURCE_DEFINITIONS, gadgets.label)
         await until(lambda: len(watches.providers.informers) == 0)
-        assert heard.children[-1].key == Key(namespace, "ours")
+        assert reported.children[-1].key == Key(namespace, "ours")
 
         calls: list[Call] = []
         client.observe_calls(calls.append)

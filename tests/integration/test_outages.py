@@ -80,8 +80,8 @@ async def all_served_once(op, namespace, objects):
     assert {raw["status"]["phase"] for raw in stored} == {"Active"}
 
 
-def nobody_waits_out_a_failure(op):
-    """So that whoever is served at all was not left to a back-off."""
+def long_backoff(op):
+    """So that an object served at all did not wait for a back-off."""
     op.controller.queue._failures.backoff = Backoff(base=3600.0, cap=3600.0)
 
 
@@ -104,13 +104,13 @@ async def test_a_herd_goes_on_where_it_was_when_the_api_server_is_killed_and_sta
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
     async with guarded(fragile, (tenants,), EIGHT, namespace=own, **LONG_LEASES) as op:
         objects = 90
-        nobody_waits_out_a_failure(op)
+        long_backoff(op)
         await at_rest_before_nine(op, tenants, objects)
         op.clock.move_to(NINE)
         await until(lambda: len(made(op)) > 20, within=PATIENCE)
         fragile.apiserver.kill()
         await until(lambda: op.controller.availability.unavailable, within=PATIENCE)
-        assert objects - len(made(op)) > 20, "it was over too soon to tell"
+        assert objects - len(made(op)) > 20, "the outage was over too soon"
         await asyncio.sleep(1)  # those in hand find out
         since = len(op.moments)
         await asyncio.sleep(2)  # a part of the outage over which it must keep quiet
@@ -146,7 +146,7 @@ async def test_with_a_third_of_all_requests_failing_everything_is_done_with_few_
         guarded(fragile, (tenants,), EIGHT, url=line.url, namespace=own, **LONG_LEASES) as op,
     ):
         objects = 60
-        nobody_waits_out_a_failure(op)
+        long_backoff(op)
         await at_rest_before_nine(op, tenants, objects)
         line.moments.clear()
         line.failing = 0.3
@@ -161,7 +161,7 @@ async def test_with_a_third_of_all_requests_failing_everything_is_done_with_few_
 
 @pytest.fixture
 def quick_looks(monkeypatch):
-    """Real behaviour, with pauses that a test can wait for; nobody tells the queue that the clock was set."""
+    """Real behaviour, with pauses that a test can wait for; the queue is not notified that the clock was set."""
     monkeypatch.setattr(queue, "MAX_WAIT_SECONDS", 0.3)
     monkeypatch.setattr(followers, "CLOCK_SECONDS", 0.3)
 
@@ -202,21 +202,21 @@ async def test_a_process_that_was_suspended_over_a_boundary_catches_up_when_it_w
             began = clock.now()
             replica.start()
             await admin.create(SCHEDULED_MACHINES, opening(NINE + timedelta(days=90), "first"), namespace=tenants)
-            await until(lambda: told_all(admin, tenants, "Inactive"), within=PATIENCE)
+            await until(lambda: all_in_phase(admin, tenants, "Inactive"), within=PATIENCE)
             # As long as it took to start and to look at one: time enough to look at three, on any machine.
             started = clock.now()
             opens = (started + (started - began) + timedelta(hours=1)).replace(second=0, microsecond=0)
             await admin.delete(SCHEDULED_MACHINES, "first", namespace=tenants)
             for name in ("m0", "m1", "m2"):
                 await admin.create(SCHEDULED_MACHINES, opening(opens, name), namespace=tenants)
-            await until(lambda: told_all(admin, tenants, "Inactive"), within=PATIENCE)
+            await until(lambda: all_in_phase(admin, tenants, "Inactive"), within=PATIENCE)
             replica.pause()
             assert clock.now() < opens, "the machine is too slow for this test"
             await until(lambda: clock.now() > opens + timedelta(minutes=20), within=PATIENCE)
             assert not await admin.list(MACHINES, namespace=tenants)
             audit = AuditLog(audited.audit_log)
             replica.resume()
-            await until(lambda: told_all(admin, tenants, "Active"), within=PATIENCE)
+            await until(lambda: all_in_phase(admin, tenants, "Active"), within=PATIENCE)
             assert len(await admin.list(MACHINES, namespace=tenants)) == 3
             assert len(audit.by(access.OPERATOR)) <= 2 * 3 * WRITES_EACH
             replica.kill()
@@ -228,6 +228,6 @@ def opening(moment, name):
     return machine(name, infrastructure={"address": f"suspended-{name}"}, schedule=cron)
 
 
-async def told_all(client, namespace, phase):
+async def all_in_phase(client, namespace, phase):
     stored = await client.list(SCHEDULED_MACHINES, namespace=namespace)
     return stored and all((raw.get("status") or {}).get("phase") == phase for raw in stored)

@@ -13,7 +13,7 @@ from crds import names
 from local.cluster import LocalCluster
 from service.cli import main
 from service.commands import finalizers
-from service.commands.finalizers import Found, ReleaseOutcome
+from service.commands.finalizers import ReleaseOutcome, ReleaseTarget
 from service.kube.client import Client
 from service.kube.errors import KubeError, NotFound
 from service.kube.resource import LEASES, SCHEDULED_MACHINES, VALIDATING_WEBHOOKS
@@ -131,7 +131,7 @@ async def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     )
 
 
-async def test_without_a_yes_nothing_is_done(door: Door, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_without_confirmation_nothing_is_released(door: Door, capsys: pytest.CaptureFixture[str]) -> None:
     before = await door.add("worker")
     assert await door.release() == 2
     assert await door.get("worker") == before
@@ -176,8 +176,8 @@ async def test_a_named_one_that_is_not_there_is_a_failure_and_one_without_our_fi
     assert await door.release("free", "--yes") == 0
     assert f"{door.namespace}/free: does not carry our finalizer\n" in capsys.readouterr().out
     await door.add("worker")
-    assert await door.release("worker", "nobody", "--yes") == 1
-    assert capsys.readouterr().err == f"5spot: there is no ScheduledMachine {door.namespace}/nobody\n"
+    assert await door.release("worker", "absent", "--yes") == 1
+    assert capsys.readouterr().err == f"5spot: there is no ScheduledMachine {door.namespace}/absent\n"
     assert await door.finalizers("worker") == [names.FINALIZER], "nothing is changed before the mistake is known"
 
 
@@ -190,7 +190,7 @@ async def test_a_long_list_is_released_in_batches(door: Door, monkeypatch: pytes
     assert [each["metadata"].get("finalizers") for each in listed] == [None] * 7
 
 
-async def test_an_object_that_changed_meanwhile_is_looked_at_again(door: Door) -> None:
+async def test_an_object_that_changed_meanwhile_is_observed_again(door: Door) -> None:
     await door.add("worker")
     found = await finalizers.find(door.client, namespace=door.namespace)
     more = {"metadata": {"finalizers": [names.FINALIZER, FOREIGN]}}
@@ -221,7 +221,7 @@ async def test_an_object_that_went_meanwhile_is_no_failure(door: Door) -> None:
     assert done.outcome is ReleaseOutcome.GONE
 
 
-async def _released(door: Door, found: list[Found]) -> list[Found]:
+async def _released(door: Door, found: list[ReleaseTarget]) -> list[ReleaseTarget]:
     return [each async for each in finalizers.release(door.client, found, dry_run=False)]
 
 
@@ -233,8 +233,8 @@ async def test_while_an_operator_is_running_it_is_refused_unless_forced(
     async with running(door.renew()):
         assert await door.release("--yes") == 1
         assert await door.finalizers("worker") == [names.FINALIZER]
-        told = capsys.readouterr().err
-        assert f"an operator is running: operator-7f9_abc in namespace {door.namespace} renews its lease" in told
+        printed = capsys.readouterr().err
+        assert f"an operator is running: operator-7f9_abc in namespace {door.namespace} renews its lease" in printed
         assert await door.release("--yes", "--force") == 0
     assert await door.finalizers("worker") == []
 
@@ -252,7 +252,7 @@ async def test_a_lease_that_was_given_back_holds_nothing_up(door: Door, capsys: 
     assert capsys.readouterr() == (f"no {names.KIND} carries our finalizer\n", "")
 
 
-async def test_an_operator_that_starts_meanwhile_is_told_of(
+async def test_an_operator_that_starts_meanwhile_is_reported(
     door: Door, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = finalizers.find
@@ -290,7 +290,7 @@ async def test_json_has_one_entry_per_object(door: Door, capsys: pytest.CaptureF
     ]
 
 
-async def test_a_webhook_that_nobody_answers_is_named_as_the_reason_and_the_rest_is_done(
+async def test_a_webhook_without_a_server_is_named_as_the_reason_and_the_rest_is_done(
     door: Door, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await door.add("one")
@@ -298,10 +298,10 @@ async def test_a_webhook_that_nobody_answers_is_named_as_the_reason_and_the_rest
     await door.delete("two")
     async with dead_webhook(door):
         assert await door.release("--yes") == 1
-    told = capsys.readouterr().out
-    assert f"{door.namespace}/one: NOT released: patch" in told
-    assert "delete the webhook configurations of the operator first" in told
-    assert "1 released, 0 Machines stay, 1 NOT released" in told
+    printed = capsys.readouterr().out
+    assert f"{door.namespace}/one: NOT released: patch" in printed
+    assert "delete the webhook configurations of the operator first" in printed
+    assert "1 released, 0 Machines stay, 1 NOT released" in printed
     assert await door.finalizers("one") == [names.FINALIZER]
     assert await door.gone("two")
 

@@ -1,21 +1,18 @@
 """Two releases of the operator, each in a namespace of its own, that watch the same namespace of a real API server."""
 
 import asyncio
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 
 from local import access
 from local.provider.kinds import BOOTSTRAPS, HOSTS, MACHINES
-from service.clock import SystemClock
-from service.controller.shared import Shared
-from service.controller.wiring import Controller
 from service.kube.resource import LEASES, NAMESPACES, SCHEDULED_MACHINES
 from service.settings import Settings
 from service.sharding.fence import Fence
 from service.sharding.releases import LEASE_NAME
 from tests.e2e.manifests import machine
+from tests.integration.replica import Replica
 from tests.integration.replicas import arena
 from tests.waiting import until
 
@@ -23,7 +20,7 @@ PATIENCE = 120.0
 LEASE = 4
 
 
-class Release:
+class Release(Replica):
     """One replica of a release, inside the test; each release is a user of its own in the audit log."""
 
     def __init__(self, stage, user, namespace, *, watches=None):
@@ -31,11 +28,7 @@ class Release:
             namespaces=(stage.tenants,) if watches is None else watches, namespace=namespace, webhooks=False,
             stop_seconds=1.0, lease_seconds=LEASE, lease_renew_seconds=0.6 * LEASE, lease_retry_seconds=0.4,
         )  # fmt: skip
-        self.user = user
-        self.client = stage.cluster.client(user)
-        self.shared = Shared(settings=settings, client=self.client, clock=SystemClock())
-        self.controller = Controller(self.shared, Fence(1))
-        self.task = asyncio.create_task(self.controller.run())
+        super().__init__(stage.cluster, user, settings, Fence(1))
 
     @property
     def acts(self):
@@ -45,17 +38,6 @@ class Release:
     def stands_back(self):
         assert self.controller.leases is not None
         return self.controller.leases.releases.blocked_for() > 0 and not self.acts
-
-    async def stop(self):
-        """As after SIGTERM."""
-        self.shared.stopping.set()
-        await asyncio.wait_for(self.task, PATIENCE)
-
-    async def crash(self):
-        self.task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self.task
-        await self.client.close()
 
 
 @pytest.fixture
@@ -110,7 +92,7 @@ async def test_the_second_release_stands_back_and_takes_over_when_the_first_is_u
         assert len(await stage.client.list(resource, namespace=stage.tenants)) == 2
 
 
-async def test_a_release_that_is_gone_without_a_word_is_followed_when_its_announcement_runs_out(stage, releases):
+async def test_a_release_that_died_is_taken_over_when_its_announcement_expires(stage, releases):
     first, second = releases
     log = stage.audit()
     await first.crash()
@@ -131,7 +113,7 @@ async def test_a_release_that_stands_back_writes_nothing_to_objects(stage, relea
     assert log.by(second.user) == []
 
 
-async def test_two_releases_that_begin_at_once_come_to_terms(stage):
+async def test_of_two_releases_that_begin_at_once_one_acts(stage):
     both = [Release(stage, access.OPERATOR, stage.own), Release(stage, access.CAPI, stage.other)]
     acted_together = []
     try:

@@ -80,13 +80,13 @@ async def test_a_large_list_comes_in_pages(admin, namespace):
     assert sum(call.verb == "list" for call in calls) >= 5
 
 
-async def test_the_answer_to_our_own_write_is_newer_than_the_watchs_echo(admin, namespace):
+async def test_a_late_watch_event_does_not_replace_the_answer_to_a_newer_write(admin, namespace):
     async with watched(admin, namespace) as found:
         await admin.create(CONFIG_MAPS, config_map("x"), namespace=namespace)
         for n in range(20):
             found.cache.absorb(await admin.patch(CONFIG_MAPS, "x", {"data": {"n": str(n)}}, namespace=namespace))
             for _ in range(3):
-                await asyncio.sleep(0.001)  # let echoes of this and earlier writes come in
+                await asyncio.sleep(0.001)  # let the watch events of this and earlier writes arrive
                 assert found.cache.get(Key(namespace, "x"))["data"]["n"] == str(n)
 
 

@@ -1,10 +1,10 @@
 """Three controllers share the work on a real API server, and take over from each other."""
 
-import asyncio
 import ssl
 import time
+from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import orjson
@@ -12,17 +12,17 @@ import pytest
 
 from certs.bundle import Policy, first_bundle
 from crds import names
+from crds.base import rfc3339
 from local import access
-from local.provider.kinds import BOOTSTRAPS, HOSTS
-from service.clock import SystemClock
-from service.controller.shared import Shared
-from service.controller.wiring import Controller
-from service.kube.resource import SCHEDULED_MACHINES
+from local.provider.kinds import BOOTSTRAPS, CLUSTERS, HOSTS, MACHINES
+from service.kube.client import PatchKind
+from service.kube.resource import SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
 from service.runtime.key import Key
 from service.settings import Settings
 from service.sharding.fence import Fence
 from service.sharding.shard import shard_number
-from tests.e2e.manifests import machine
+from tests.e2e.manifests import machine, says
+from tests.integration.replica import Replica
 from tests.integration.replicas import arena
 from tests.service.process import started
 from tests.waiting import until
@@ -34,7 +34,7 @@ LEASE, LONG_LEASE = 10, 60
 """Short where a lease must expire; long where it must not, however slow the machine is."""
 
 
-class Site:
+class Site(Replica):
     """A replica inside the test, with three shards to compete for."""
 
     def __init__(self, stage, user, preferred, lease):
@@ -43,27 +43,12 @@ class Site:
             instance_count=3, instance_id=preferred,
             lease_seconds=lease, lease_renew_seconds=0.8 * lease, lease_retry_seconds=1,
         )  # fmt: skip
-        self.user = user
-        self.client = stage.cluster.client(user)
-        self.shared = Shared(settings=settings, client=self.client, clock=SystemClock())
-        self.controller = Controller(self.shared, Fence(3))
-        self.task = asyncio.create_task(self.controller.run())
+        super().__init__(stage.cluster, user, settings, Fence(3))
 
     @property
     def held(self):
         assert self.controller.leases is not None
         return {shard.number for shard in self.controller.leases.held}
-
-    async def stop(self):
-        """As after SIGTERM."""
-        self.shared.stopping.set()
-        await asyncio.wait_for(self.task, PATIENCE)
-
-    async def crash(self):
-        self.task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self.task
-        await self.client.close()
 
 
 @pytest.fixture
@@ -93,6 +78,12 @@ async def all_active(stage):
     return found if all(status.get("phase") == "Active" for status in found.values()) else None
 
 
+async def all_decided(stage):
+    """The statuses of all, once each has a Machine or waits for its turn."""
+    found = await statuses(stage)
+    return found if found and all(status.get("phase") in ("Active", "Pending") for status in found.values()) else None
+
+
 async def test_each_object_is_served_by_the_holder_of_its_shard_alone_and_says_which(sites):
     stage, found = sites
     audit = stage.audit()
@@ -104,6 +95,18 @@ async def test_each_object_is_served_by_the_holder_of_its_shard_alone_and_says_w
         assert status["shard"] == f"{shard_number(stage.tenants, name, 3)}-of-3"
         writers = {write.user for write in audit.read() if write.name.startswith(f"{name}-") or write.name == name}
         assert writers - {access.ADMIN} == {holder.user}
+
+
+async def test_each_shard_has_its_share_of_a_limit_rounded_up(sites):
+    stage, _found = sites
+    limited = {"metadata": {"annotations": {names.ANNOTATION_MAX_PROVISIONING: "5"}}}
+    await stage.client.patch(CLUSTERS, "demo", limited, kind=PatchKind.MERGE, namespace=stage.tenants)
+    await stage.store(open_always(range(24)))
+    shown = await until(lambda: all_decided(stage), within=PATIENCE)
+    # No provider is at work here: what is on the way stays so.
+    on_the_way = Counter(status["shard"] for status in shown.values() if status["phase"] == "Active")
+    assert on_the_way == {"0-of-3": 2, "1-of-3": 2, "2-of-3": 2}
+    assert len(await stage.client.list(MACHINES, namespace=stage.tenants)) == 6
 
 
 @pytest.mark.parametrize("sites", [LEASE], indirect=True)
@@ -154,8 +157,8 @@ async def test_a_spare_replica_holds_no_shard_and_answers_webhooks(sites, tmp_pa
         webhooks, health, metrics = [await spare.port(name) for name in ("webhooks", "health", "metrics")]
         await until(lambda: answers(client, f"http://127.0.0.1:{health}/ready"), within=PATIENCE)
         asked = orjson.dumps(review(manifest()))
-        told = await client.post(f"https://localhost:{webhooks}{names.VALIDATE_PATH}", content=asked)
-        assert told.json()["response"]["allowed"] is True
+        answer = await client.post(f"https://localhost:{webhooks}{names.VALIDATE_PATH}", content=asked)
+        assert answer.json()["response"]["allowed"] is True
         page = (await client.get(f"http://127.0.0.1:{metrics}/metrics")).text
     assert [line for line in page.splitlines() if line.startswith("fivespot_shard_held{")] == [
         f'fivespot_shard_held{{shard="{number}-of-3"}} 0.0' for number in range(3)
@@ -170,3 +173,42 @@ async def answers(client, url):
 
 def is_warm(cache):
     return cache is not None and cache.is_synced and len(cache) > 0
+
+
+async def test_an_override_is_reported_and_deleted_by_the_holder_of_the_shard_of_its_own_key_alone(sites):
+    stage, found = sites
+    audit = stage.audit()
+    await stage.store(open_always(range(3)))
+    await until(lambda: all_active(stage), within=PATIENCE)
+    until_then = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    for n in range(12):
+        await override(stage, f"o{n}", f"m{n % 3}", until_then)
+    over = datetime.now(UTC).replace(microsecond=0) - timedelta(days=2)
+    for n in range(6):
+        await override(stage, f"over{n}", "m0", over)
+    shown = await until(lambda: all_in_force(stage, 12), within=PATIENCE)
+    await until(lambda: all_closed(stage), within=PATIENCE)
+    for name in (*shown, *(f"over{n}" for n in range(6))):
+        holder = found[shard_number(stage.tenants, name, 3)]
+        writes = {write.user for write in audit.read() if write.name == name and "scheduleoverrides" in write.what}
+        assert writes - {access.ADMIN} == {holder.user}, name
+    deleted = {write.name for write in audit.read() if write.what.startswith("delete scheduleoverrides")}
+    assert deleted == {f"over{n}" for n in range(6)}
+
+
+async def override(stage, name, machine_name, ends):
+    spec = {"machines": [machine_name], "state": "Closed", "until": rfc3339(ends)}
+    body = {**SCHEDULE_OVERRIDES.envelope(), "metadata": {"name": name}, "spec": spec}
+    await stage.client.create(SCHEDULE_OVERRIDES, body, namespace=stage.tenants)
+
+
+async def all_in_force(stage, count):
+    """The overrides by name, once there are so many left and each says that it is in force."""
+    listed = await stage.client.list(SCHEDULE_OVERRIDES, namespace=stage.tenants)
+    right = [raw["metadata"]["name"] for raw in listed if says(raw.get("status") or {}, "InForce", "True")]
+    return right if len(right) == len(listed) == count else None
+
+
+async def all_closed(stage):
+    found = await statuses(stage)
+    return all(says(status, "Overridden", "True", "OverrideClosed") for status in found.values())

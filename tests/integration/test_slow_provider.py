@@ -51,7 +51,7 @@ DENIED = {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "mess
 
 
 class Webhook:
-    """A provider's admission webhook: it hangs until a test tells it what to answer."""
+    """A provider's admission webhook: it hangs until a test sets its answer."""
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] | None = None
@@ -190,7 +190,7 @@ async def test_a_webhook_that_hangs_holds_up_neither_a_kill_switch_nor_a_removal
         await until(lambda: op.phases("Active") == CROWD, within=60.0)
 
 
-async def test_what_a_webhook_denies_is_the_providers_word(audited, admin, tmp_path):
+async def test_the_denial_of_a_webhook_is_reported_in_its_own_words(audited, admin, tmp_path):
     namespace = await home(admin, "denied")
     async with webhook_of(admin, namespace, tmp_path) as webhook, guarded(audited, (namespace,), NINE) as op:
         await until(lambda: is_probed(admin, namespace))
@@ -210,10 +210,10 @@ async def refusal(client, namespace) -> KubeError:
     return KubeError("not refused")
 
 
-async def test_a_policy_that_forbids_is_told_from_a_missing_permission(audited, admin):
+async def test_a_denial_by_a_policy_is_distinguished_from_a_missing_permission(audited, admin):
     namespace = await home(admin, "policy")
-    async with audited.client(access.CONTROLLER_MANAGER) as stranger:
-        assert type(await refusal(stranger, namespace)) is errors.Forbidden
+    async with audited.client(access.CONTROLLER_MANAGER) as manager:
+        assert type(await refusal(manager, namespace)) is errors.Forbidden
     policy = {
         **POLICIES.envelope(),
         "metadata": {"name": namespace},

@@ -9,11 +9,11 @@ import os
 import pytest
 
 from bench._soak import Settings, soaking
-from bench._soak_result import MOST_SLOPE
 from tests.conftest import kept
 
 SECONDS = 60 * float(os.environ.get("SOAK_MINUTES", "0.25"))
 # Lateness is what `make bench` measures; here nothing may be forgotten for good, however slow the machine is.
+JUDGED_FROM = 180
 SHORT = Settings(seconds=SECONDS, objects=30, replicas=2, kill_every=5.0, forgotten_after=60.0)
 LONG = Settings(seconds=SECONDS, objects=60, replicas=3, kill_every=15.0, forgotten_after=60.0)
 
@@ -30,6 +30,8 @@ async def test_under_churn_and_random_kills_nothing_is_lost_doubled_or_forgotten
         result = await soak.run()
     print(result.described())  # noqa: T201 - `make soak` shows it
     assert result.violations == [], result.described()
-    assert result.growth is None or result.growth.verdict(MOST_SLOPE) != "grows", result.described()
+    assert not result.leaks, result.described()
+    restarted = result.happened["replicas ended by their own watchdog"]
+    assert result.growth is not None or restarted or SECONDS < JUDGED_FROM, "memory was not judged"
     assert result.happened["replicas killed"] >= 1
     assert result.happened["Machines made"] >= 10

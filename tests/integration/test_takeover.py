@@ -16,14 +16,14 @@ def reads(op):
 async def test_until_its_watch_has_reported_a_later_version_a_new_holder_reads_before_it_creates(audited):
     async with audited.client() as admin:
         tenants, own = await home(admin, "tenants"), await home(admin, "own")
-        for name in ("asked", "told"):
+        for name in ("one", "other"):
             body = machine(name, infrastructure={"address": name})
             body["metadata"]["finalizers"] = [names.FINALIZER]
             await admin.create(SCHEDULED_MACHINES, body, namespace=tenants)
     async with guarded(audited, (tenants,), NINE, namespace=own) as op:
         await until(lambda: op.phases("Active") == 2)
         await op.at_rest()
-        assert {one.path.rpartition("/")[2] for one in reads(op)} <= {"asked", "told"}
+        assert {one.path.rpartition("/")[2] for one in reads(op)} <= {"one", "other"}
         assert reads(op), "what was listed before the lease was taken may have changed since"
 
 

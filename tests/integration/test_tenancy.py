@@ -14,6 +14,7 @@ from service.kube.client import Client, PatchKind
 from service.kube.errors import Denied
 from service.kube.resource import CONFIG_MAPS, NAMESPACES, SCHEDULED_MACHINES
 from tests.corpus import base
+from tests.crds.classes import user
 from tests.integration.api_door import crd, moved, served
 from tests.integration.policy_door import KINDS, POLICIES, in_force, install, refusal
 from tests.waiting import until
@@ -173,8 +174,8 @@ OUTSIDE = (
 
 
 async def test_an_address_that_is_not_plainly_inside_is_refused(tenant: Tenant) -> None:
-    told = {str(each): await tenant.refused(machine(infrastructure={"address": each})) for each in OUTSIDE}
-    assert not [address for address, said in told.items() if "an address must be an IP address" not in said]
+    refusals = {str(each): await tenant.refused(machine(infrastructure={"address": each})) for each in OUTSIDE}
+    assert not [address for address, said in refusals.items() if "an address must be an IP address" not in said]
 
 
 async def test_a_namespace_without_the_label_is_not_touched(client: Client, namespace: str) -> None:
@@ -214,7 +215,7 @@ MISTAKES = (
 )
 
 
-async def test_a_mistake_in_the_rules_opens_no_door(tenant: Tenant) -> None:
+async def test_a_mistake_in_the_tenancy_settings_refuses_everything(tenant: Tenant) -> None:
     for settings, says in MISTAKES:
         await tenant.settings(**settings)
         await until(lambda says=says: _says(tenant, base(), says))
@@ -224,7 +225,7 @@ async def _says(tenant: Tenant, manifest: Raw, text: str) -> bool:
     return text in await tenant.refused(manifest)
 
 
-async def test_without_its_rules_nothing_is_let_in(tenant: Tenant) -> None:
+async def test_without_its_config_map_the_tenancy_policy_refuses_everything(tenant: Tenant) -> None:
     await tenant.client.delete(CONFIG_MAPS, "5spot-tenancy", namespace=SYSTEM)
     await until(lambda: tenant.refused(base()))
 
@@ -252,3 +253,9 @@ async def test_the_api_server_finds_nothing_odd_in_the_expressions(client: Clien
 async def _type_checked(client: Client) -> Raw | None:
     found = await client.get(POLICIES, "5spot-tenancy")
     return found if (found.get("status") or {}).get("typeChecking") is not None else None
+
+
+async def test_a_machine_of_a_class_is_judged_by_its_own_fields_only(tenant: Tenant) -> None:
+    assert await tenant.refused(user({"address": "198.51.100.1"})) == ""
+    odd = user({}, machineTemplate={"failureDomain": "a:b"})
+    assert "machineTemplate.failureDomain" in await tenant.refused(odd)

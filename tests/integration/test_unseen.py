@@ -1,4 +1,4 @@
-"""A provider whose conversion webhook is dead: its objects cannot be listed, and nobody is held hostage by that."""
+"""A provider whose conversion webhook is dead: its objects cannot be listed, and other objects do not wait."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -18,9 +18,9 @@ from tests.watching import until_gone
 
 OLD = Resource("infrastructure.cluster.x-k8s.io", "v1beta1", "frailmachines", "FrailMachine")
 NEW = Resource("infrastructure.cluster.x-k8s.io", "v1beta2", "frailmachines", "FrailMachine")
-"""Stored as OLD, so that whoever asks for NEW has it converted."""
-NOBODY = {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]}
-DEAD = {"strategy": "Webhook", "webhook": NOBODY}
+"""Stored as OLD, so that a request for NEW needs the conversion."""
+NO_SERVER = {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]}
+DEAD = {"strategy": "Webhook", "webhook": NO_SERVER}
 NONE_NEEDED = {"strategy": "None", "webhook": None}
 GRACE, LET_GO = 5 * MINUTE, 10 * MINUTE
 
@@ -37,12 +37,6 @@ def definition():
         "metadata": {"name": OLD.label, "labels": {"cluster.x-k8s.io/v1beta2": "v1beta1_v1beta2"}},
         "spec": {"group": OLD.group, "scope": "Namespaced", "names": words, "versions": versions},
     }
-
-
-@pytest.fixture
-async def admin(audited):
-    async with audited.client() as client:
-        yield client
 
 
 class Provider:

@@ -20,7 +20,7 @@ class Wire:
         self.url = ""
 
     async def accept(self, reader, writer):
-        if self.closed:  # it was connected when nobody listened any more
+        if self.closed:  # it connected after the server had stopped listening
             writer.transport.abort()
             return
         self.connections += 1

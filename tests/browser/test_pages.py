@@ -1,0 +1,88 @@
+"""Each page of the console in a real browser: it draws, nothing is refused, and assistive technology can use it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from local.cluster import LocalCluster
+from service.kube.client import Client
+from tests.browser import scene
+from tests.browser.chromium import Page
+from tests.browser.conftest import OpenPage
+
+PAGES = {
+    "fleet": ("/fleet", "desk-0"),
+    "week": ("/week", "desk-0"),
+    "machine": ("/machine/{namespace}/desk-10", "What changes it"),
+    "calendars": ("/calendars", "Founders' day"),
+    "overrides": ("/overrides", "fire drill"),
+    "report": ("/report", "Hours by day"),
+}
+SHOWN = {*PAGES, "week-dark", "fleet-phone", "week-phone"}
+SIZES = {"phone": (360, 740), "wide": (2560, 1300)}
+
+
+@pytest.fixture
+async def page(opened: OpenPage, small_cluster: LocalCluster, client: Client, namespace: str) -> AsyncIterator[Page]:
+    await scene.fleet(client, namespace, 30)
+    await scene.calendars(client, namespace)
+    await scene.overrides(client, namespace)
+    async with opened(small_cluster.kubeconfig, namespace) as found:
+        yield found
+
+
+async def test_every_page_draws_in_light_and_dark_small_and_wide_without_serious_problems(
+    page: Page, namespace: str, pictures: Path, tmp_path: Path
+) -> None:
+    problems = {}
+    for name, (path, text) in PAGES.items():
+        await page.size(1440, 900)
+        await page.open(path.format(namespace=namespace))
+        await page.shows(text)
+        await drawn(page, name)
+        for scheme in ("dark", "light"):
+            await page.colours(scheme)
+            problems[f"{name} {scheme}"] = await page.serious_problems()
+            await page.picture(place(pictures, tmp_path, f"{name}-dark" if scheme == "dark" else name))
+        for size, (width, height) in SIZES.items():
+            await page.size(width, height)
+            await page.picture(place(pictures, tmp_path, f"{name}-{size}"))
+            assert await page.run("return document.documentElement.scrollWidth <= innerWidth"), (name, size)
+    assert {name: found for name, found in problems.items() if found} == {}
+    assert page.complaints() == []
+
+
+def place(pictures: Path, elsewhere: Path, name: str) -> Path:
+    """Where a picture goes: those that the docs show to their folder."""
+    return (pictures if name in SHOWN else elsewhere) / f"console-{name}.png"
+
+
+async def drawn(page: Page, name: str) -> None:
+    """Waits for what comes after the first drawing."""
+    if name in ("week", "machine"):
+        await page.find(".piece.served")
+
+
+async def test_the_address_holds_the_filter_and_the_zoom(page: Page) -> None:
+    await page.open("/fleet?q=lab&state=served")
+    await page.shows("lab-2")
+    names = await page.run("return [...document.querySelectorAll('.cell.machine a')].map((each) => each.textContent)")
+    assert names
+    assert all(name.startswith("lab-") for name in names)
+    await page.click(".chip.served")
+    await page.until(lambda: page.run("return location.search === '?q=lab'"), "the state leaves the address")
+    await page.open("/week?zoom=day&at=2026-11-17")
+    await page.shows("Tue 17 Nov 2026")
+    await page.click("[data-zoom=month]")
+    await page.shows("November 2026")
+    assert "zoom=month" in await page.run("return location.search")
+
+
+async def test_keys_change_pages_and_find_the_search_field(page: Page) -> None:
+    await page.open("/fleet")
+    await page.shows("desk-0")
+    await page.type("body", "2")
+    await page.until(lambda: page.run("return location.pathname === '/week'"), "the week")
+    await page.type("body", "/")
+    await page.until(lambda: page.run("return document.activeElement.type === 'search'"), "the search has the focus")
