@@ -4,7 +4,7 @@ The library is loaded when the first schema is compiled: a service and a command
 regular expressions take linear time, and it fetches nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -152,18 +152,16 @@ def work_violations(given: Mapping[str, Any], parameters: Mapping[str, Parameter
 
 def deeper_than(value: Any, limit: int) -> bool:
     """Whether there are more levels than that below a value."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [inner for item in level for inner in _contents(item)]
+    level = _containers((value,))
+    for _ in range(limit):
         if not level:
             return False
-    return True
+        level = [inner for each in level for inner in _containers(each.values() if type(each) is dict else each)]
+    return any(level)
 
 
-def _contents(value: Any) -> list[Any]:
-    if type(value) is dict:
-        return list(value.values())
-    return value if type(value) is list else []
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if type(value) is dict or type(value) is list]
 
 
 def parameter_violations(given: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> list[Violation]:

@@ -125,6 +125,7 @@ def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(kinds_expression(patterns))
 
 
+@lru_cache(maxsize=1024)
 def _matches(patterns: tuple[str, ...], kind: str) -> bool:
     return _compiled(patterns).fullmatch(kind) is not None
 

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import structlog
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -28,6 +29,10 @@ CALENDARS: Final = (
 )
 
 
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+"""Otherwise each request asks the environment whether OpenTelemetry is set up; our metrics are Prometheus'."""
+
+
 class Recorder(Protocol):
     """Counts answers; `webhook` is `validate` or `default`."""
 
@@ -38,7 +43,7 @@ class Recorder(Protocol):
 
 def create_app(gate: Gate, recorder: Recorder) -> FastAPI:
     """The webhooks as an ASGI application."""
-    app = FastAPI(title="5-Spot admission", openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(title="5-Spot admission", openapi_url=None, docs_url=None, redoc_url=None, telemetry=_NO_TELEMETRY)
     throttle = Throttle()
     for path, webhook, judge, kind in _webhooks(gate):
         endpoint = WebhookEndpoint(webhook, judge, recorder, throttle, kind)
@@ -84,15 +89,15 @@ class WebhookEndpoint:
     async def _answered(self, receive: Receive) -> Answer:
         body = await self._received(receive)
         if is_light(body):
-            review = self._read(body)
+            review = parse(body, self.kind)
             judged = self._judged(review)
         else:
             async with self.throttle.judging():
-                review = self._read(body)
+                review = self._read_heavy(body)
                 judged = self._judged(review)
         return judged if isinstance(judged, Answer) else await self._finished(review, judged)
 
-    def _read(self, body: bytes) -> Review:
+    def _read_heavy(self, body: bytes) -> Review:
         if too_complex(body):
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             raise MalformedReviewError(_TOO_COMPLEX, status=status, uid=uid_at_start(body))
