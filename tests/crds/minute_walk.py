@@ -5,6 +5,7 @@ Shares no code with `crds`: times, days and dates are read in its own, naive way
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from tests.crds.brute_force import MINUTE, WEEK, Pair, chosen, cron_match, joined, unseen, weekly, zone
@@ -25,7 +26,7 @@ class Minute(NamedTuple):
     moment: datetime
     local: datetime
     latest: datetime
-    reached: list[datetime]
+    reached: tuple[datetime, ...]
 
 
 class Exceptions:
@@ -48,13 +49,22 @@ class Exceptions:
         return ""
 
 
-def walk(zone_name: str, period: Pair, run_up: timedelta = RUN_UP) -> Iterator[Minute]:
-    place = zone(zone_name)
-    moment = period[0] - run_up
+def walk(zone_name: str, period: Pair, run_up: timedelta = RUN_UP) -> Sequence[Minute]:
+    return _walked(zone_name, period[0] - run_up, period[1])
+
+
+@lru_cache(maxsize=32)
+def _walked(zone_name: str, start: datetime, end: datetime) -> Sequence[Minute]:
+    """Remembered, as examples come to the same few places again and again, and clocks are slow to ask."""
+    return tuple(_minutes(zone_name, start, end))
+
+
+def _minutes(zone_name: str, start: datetime, end: datetime) -> Iterator[Minute]:
+    place, moment = zone(zone_name), start
     latest = (moment - MINUTE).astimezone(place).replace(tzinfo=None)
-    while moment < period[1]:
+    while moment < end:
         local = moment.astimezone(place).replace(tzinfo=None)
-        reached = list(unseen(latest, local))
+        reached = tuple(unseen(latest, local))
         latest = max(latest, local)
         yield Minute(moment, local, latest, reached)
         moment += MINUTE
