@@ -2,13 +2,14 @@
 
 import base64
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 
+from crds.definitions import all_definitions
 from local.binaries import Assets
 from local.cluster import LocalCluster
 from release import manifests
@@ -18,6 +19,7 @@ from release.helm import Helm as Renderer
 from tests.charts.helm import Helm
 
 RELEASE = Release(repository="registry.example.com/team/5spot")
+CUSTOM_KINDS = [definition["metadata"]["name"] for definition in all_definitions()]
 WEBHOOKS = ("mutatingwebhookconfiguration/5spot-mutating", "validatingwebhookconfiguration/5spot-validating")
 
 
@@ -35,6 +37,13 @@ class Cluster:
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
+    def read_once(self, kinds: Sequence[str]) -> None:
+        """Lists objects of custom kinds, so that their storage is set up before their definitions are deleted.
+
+        Otherwise the API server sets it up for the deletion, fails as it is not ready, and tries again after minutes.
+        """
+        self.run("get", ",".join(kinds), "--all-namespaces", "--ignore-not-found")
+
 
 @pytest.fixture
 def cluster(bare: LocalCluster, assets: Assets) -> Cluster:
@@ -49,6 +58,7 @@ def operator(helm: Helm, cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "install.yaml"
     path.write_text(manifests.operator(RELEASE, Renderer(helm.program)))
     yield path
+    cluster.read_once(CUSTOM_KINDS)
     cluster.run("delete", "--ignore-not-found", "--wait=true", "-f", str(path))
 
 
