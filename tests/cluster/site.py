@@ -84,7 +84,16 @@ class Site:
         selected = (f"-n={namespace}", f"-l={OPERATOR}")
         while self.all("pods", *selected):
             self.kubectl("delete", "pods", *selected, "--force", "--grace-period=0", "--ignore-not-found")
+        # Until their processes end, too, the API server asks these webhooks by connections that it has open.
+        eventually(lambda: not self._running(namespace))
         self.kubectl("delete", "leases", f"-n={namespace}", "-l=5spot.finos.org/lease")
+
+    def _running(self, namespace: str) -> set[str]:
+        """The containers of a namespace that run, also of pods that the API server does not know any more."""
+        label = f'labels."io.kubernetes.pod.namespace"=={namespace}'
+        known = set(self.node.runtime.ctr("containers", "list", "--quiet", label).split())
+        tasks = map(str.split, self.node.runtime.ctr("tasks", "list").splitlines())
+        return known & {name for name, _, status in tasks if status == "RUNNING"}
 
     def forget_operator(self) -> None:
         """Removes what outlives a release, or was made without Helm, which takes over nothing that it did not make."""
