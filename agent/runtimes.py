@@ -6,6 +6,7 @@ monitor is judged by its arguments. Tenants cannot forge these: names in Kuberne
 with a dash.
 """
 
+import re
 from typing import Final
 
 NODE_AGENTS: Final = frozenset({b"kubelet", b"k3s", b"k3s-server", b"k3s-agent", b"k0s", b"kubelite", b"crio"})
@@ -18,11 +19,13 @@ CONMON: Final = b"conmon"
 CONMONRS: Final = b"conmonrs"
 """CRI-O's monitor of a whole pod; Podman does not use it."""
 PODMAN_EXITS: Final = b"/libpod/"
+POD_VOLUME: Final = re.compile(rb"/pods/[0-9a-f-]{36}/volumes/")
+"""Where the kubelet mounts the volumes of a pod. A mount that goes on in the background has lost its parent."""
 
 
 def works_for_pods(comm: bytes | None, cmdline: bytes) -> bool:
     """Whether a process with this name and command line works for pods, and so does everything that it starts."""
-    if comm in NODE_AGENTS or comm == CONMONRS:
+    if comm in NODE_AGENTS or comm == CONMONRS or POD_VOLUME.search(cmdline):
         return True
     if comm == CONMON:
         # Podman's own, for the owner's containers, leave their exit codes in a directory of libpod.

@@ -76,10 +76,11 @@ class ClockWindows(OfCalendarDays):
             if span.end >= END:
                 yield opens, END
                 return
-            first = last - 1
-            closes = zone.first_showing(first * DAY)
+            closes = zone.first_showing((last - 1) * DAY)
             if closes > after:
                 yield opens, closes
+            # A window of the day before may still be open at that midnight.
+            first = last - 2
         yield from self._on_days(self._days(first, last), zone, span, after)
 
     def _first_day(self, span: OffsetSpan, after: int) -> int:

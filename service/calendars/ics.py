@@ -17,6 +17,8 @@ TELLING: Final = frozenset(
 )
 """What says when an event is. The library passes over what it cannot read, we may not."""
 IN_A_ZONE: Final = ("DTSTART", "DTEND", "RECURRENCE-ID", "RDATE", "EXDATE")
+ONCE: Final = ("DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "STATUS", "UID", "SEQUENCE")
+"""What an event has once at most."""
 DEPTH_MAX: Final = 10
 BYTE_ORDER_MARK: Final = "\ufeff"
 """Some programs begin their exports with it."""
@@ -73,16 +75,38 @@ def _not_too_deep(text: str) -> None:
 def _check(calendar: Any) -> None:
     if getattr(calendar, "name", "") != "VCALENDAR":
         raise BrokenCalendar("must begin with BEGIN:VCALENDAR")
-    for event in calendar.walk("VEVENT"):
-        if any(str(name).upper() in TELLING for name, _ in event.errors):
-            raise BrokenCalendar("has an event whose times or rules cannot be read")
-        if "EXRULE" in event:
-            raise BrokenCalendar("has an event with an EXRULE, which is not understood; use EXDATE")
-        for name in IN_A_ZONE:
-            if any(_is_in_no_zone(each) for each in _listed(event, name)):
-                raise BrokenCalendar("has an event in a time zone that is neither known nor defined in the calendar")
-        for rule in _listed(event, "RRULE"):
-            _check_rule(rule)
+    events = calendar.walk("VEVENT")
+    for event in events:
+        _check_event(event)
+    _check_uids(events)
+
+
+def _check_event(event: Any) -> None:
+    if any(str(name).upper() in TELLING for name, _ in event.errors):
+        raise BrokenCalendar("has an event whose times or rules cannot be read")
+    if "EXRULE" in event:
+        raise BrokenCalendar("has an event with an EXRULE, which is not understood; use EXDATE")
+    for name in ONCE:
+        if len(_listed(event, name)) > 1:
+            raise BrokenCalendar(f"has an event with more than one {name}")
+    for name in IN_A_ZONE:
+        if any(_is_in_no_zone(each) for each in _listed(event, name)):
+            raise BrokenCalendar("has an event in a time zone that is neither known nor defined in the calendar")
+    if _ends_before_it_begins(event):
+        raise BrokenCalendar("has an event that ends before it begins")
+    for rule in _listed(event, "RRULE"):
+        _check_rule(rule)
+
+
+def _check_uids(events: list[Any]) -> None:
+    """The library takes events of one UID for versions of the same one, and keeps only the latest by its SEQUENCE."""
+    first: dict[tuple[str, ...], Any] = {}
+    for event in events:
+        if "UID" in event:
+            version = tuple(str(event.get(name, "")) for name in ("UID", "SEQUENCE")) + _written(event, "RECURRENCE-ID")
+            other = first.setdefault(version, event)
+            if other is not event and any(_written(other, name) != _written(event, name) for name in TELLING):
+                raise BrokenCalendar("has different events with the same UID; give each its own")
 
 
 def _listed(event: Any, name: str) -> list[Any]:
@@ -90,12 +114,32 @@ def _listed(event: Any, name: str) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
+def _written(event: Any, name: str) -> tuple[str, ...]:
+    """All values of a property with their parameters, as they can be compared."""
+    return tuple(f"{sorted(each.params.items())}{each.to_ical()}" for each in _listed(event, name))
+
+
 def _is_in_no_zone(given: Any) -> bool:
     """Whether a time names a zone that the library passed over: it would count as floating."""
     if given.params.get("TZID") is None:
         return False
     moments = (getattr(each, "dt", None) for each in getattr(given, "dts", [given]))
-    return any(isinstance(moment, datetime) and moment.tzinfo is None for moment in moments)
+    begins = (moment[0] if isinstance(moment, tuple) else moment for moment in moments)  # a period has an end too
+    return any(isinstance(moment, datetime) and moment.tzinfo is None for moment in begins)
+
+
+def _ends_before_it_begins(event: Any) -> bool:
+    """Whether the library would change beginning and end, so that the date on which the event begins got lost."""
+    if "DURATION" in event:
+        return bool(event["DURATION"].dt < timedelta(0))
+    begins, ends = (getattr(event.get(name), "dt", None) for name in ("DTSTART", "DTEND"))
+    if not isinstance(begins, date) or not isinstance(ends, date):
+        return False
+    if not isinstance(begins, datetime) or not isinstance(ends, datetime):
+        return _day(ends) < _day(begins)
+    if begins.tzinfo is None or ends.tzinfo is None:
+        return ends.replace(tzinfo=None) < begins.replace(tzinfo=None)
+    return ends < begins
 
 
 def _check_rule(rule: Any) -> None:

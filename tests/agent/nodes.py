@@ -75,6 +75,7 @@ CONTAINERD: Final = (
     ),
     Process(24, "virtiofsd", f"/usr/libexec/virtiofsd --shared-dir {VOLUME}", 22, "/system.slice/containerd.service"),
     Process(25, "umount", f"umount {VOLUME}", 21, "/system.slice/kubelet.service"),
+    Process(27, "mount.nfs", f"/sbin/mount.nfs server:/idea {VOLUME} -o rw,bg", 1, "/system.slice/run-r2.scope"),
     Process(26, "idea", "/idea", 22, f"/kubepods.slice/kubepods-pod{POD_UID}.slice/cri-containerd-1234.scope"),
     Process(30, "containerd-shim", SHIM.format("moby"), cgroup="/system.slice/docker.service"),
     Process(31, "idea", "/opt/idea", 30, "/system.slice/docker-1234.scope", matches=True),

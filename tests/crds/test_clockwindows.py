@@ -21,6 +21,7 @@ ODD_MIDNIGHTS = [
     ("America/Havana", "2026-11-01T05:00"),
     ("Asia/Beirut", "2026-03-28T22:00"),
 ]
+A_DAY = timedelta(days=1)
 PLACES = [*(place for place in ODD if place[0] != "Africa/Monrovia"), *ODD_MIDNIGHTS]
 
 places = st.sampled_from(PLACES)
@@ -30,11 +31,25 @@ days = st.lists(
     max_size=2,
 )
 entries = st.fixed_dictionaries({"from": times, "to": st.one_of(times, st.just("24:00"))}, optional={"days": days})
-window_lists = st.lists(entries, min_size=1, max_size=4)
+WITHOUT_GAP = [
+    [{"from": "12:00", "to": "12:00"}],
+    [{"from": "06:00", "to": "18:00"}, {"from": "18:00", "to": "06:00"}],
+    [{"from": "00:30", "to": "00:00"}, {"from": "23:00", "to": "01:00"}],
+    [{"days": ["mon-fri"], "from": "23:59", "to": "23:59"}, {"days": ["sat-mon"], "from": "00:00", "to": "24:00"}],
+]
+window_lists = st.one_of(st.lists(entries, min_size=1, max_size=4), st.sampled_from(WITHOUT_GAP))
+days_before = st.integers(0, 20).map(lambda days: timedelta(days=days))
 
 
 def windows(*given: dict, zone: str = "UTC") -> Schedule:
     return ScheduleSpec.parse({"windows": list(given), "timezone": zone}).compiled
+
+
+def from_afar(schedule: Schedule, period: tuple[datetime, datetime], before: timedelta) -> list:
+    """The windows cut to the period, as they are found from some time before it."""
+    start, end = period
+    found = schedule.windows(start - before, end)
+    return [(max(each.opens, start), min(each.closes, end)) for each in found if each.closes > start]
 
 
 def window(text: str, days: str = "") -> dict:
@@ -43,18 +58,20 @@ def window(text: str, days: str = "") -> dict:
 
 
 @SEARCH
-@given(places, window_lists)
-@example(("Pacific/Apia", "2011-12-30T10:00"), [window("18:30-07:00")])
-@example(("Pacific/Apia", "2011-12-30T10:00"), [window("09:00-17:00", "fri")])
-@example(("America/New_York", "2026-03-08T07:00"), [window("02:30-02:45"), window("02:50-03:10")])
-@example(("America/New_York", "2026-11-01T06:00"), [window("01:30-01:45"), window("22:00-01:15")])
-@example(("America/Havana", "2026-11-01T05:00"), [window("00:00-00:30"), window("23:30-24:00")])
-@example(("America/Santiago", "2026-09-06T04:00"), [window("00:00-24:00", "sun")])
-@example(("America/St_Johns", "2010-11-07T02:31"), [window("23:00-24:00", "sat"), window("00:00-00:30", "sun")])
-def test_windows_agree_with_a_walk_minute_by_minute(place, given):
+@given(places, window_lists, days_before)
+@example(("Pacific/Apia", "2011-12-30T10:00"), [window("18:30-07:00")], A_DAY)
+@example(("Pacific/Apia", "2011-12-30T10:00"), [window("09:00-17:00", "fri")], A_DAY)
+@example(("America/New_York", "2026-03-08T07:00"), [window("02:30-02:45"), window("02:50-03:10")], A_DAY)
+@example(("America/New_York", "2026-11-01T06:00"), [window("01:30-01:45"), window("22:00-01:15")], A_DAY)
+@example(("America/New_York", "2026-11-01T06:00"), [window("12:00-12:00")], 20 * A_DAY)
+@example(("America/Havana", "2026-11-01T05:00"), [window("00:00-00:30"), window("23:30-24:00")], A_DAY)
+@example(("America/Santiago", "2026-09-06T04:00"), [window("00:00-24:00", "sun")], A_DAY)
+@example(("America/St_Johns", "2010-11-07T02:31"), [window("23:00-24:00", "sat"), window("00:00-00:30", "sun")], A_DAY)
+def test_windows_agree_with_a_walk_minute_by_minute(place, given, before):
     zone, moment = place
-    period = around(moment, 60)
-    assert cut(windows(*given, zone=zone), period) == minute_walk.windows(given, [], zone, period)
+    schedule, period = windows(*given, zone=zone), around(moment, 60)
+    assert from_afar(schedule, period, before) == minute_walk.windows(given, [], zone, period)
+    assert cut(schedule, period) == from_afar(schedule, period, before)
 
 
 @SEARCH
@@ -102,6 +119,14 @@ def test_all_days_from_midnight_to_midnight_never_close():
     assert schedule.next_opening(moment) is None
     assert schedule.shortest_window is None
     assert schedule.current_window(moment) == Window(EVER, FOREVER)
+
+
+@pytest.mark.parametrize("given", WITHOUT_GAP)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Europe/Berlin", "Africa/Casablanca", "Pacific/Apia"])
+def test_windows_that_together_leave_no_gap_never_close_wherever_the_clock_changes(zone, given):
+    schedule = windows(*given, zone=zone)
+    assert list(schedule.windows(utc("2026-01-01"), utc("2030-01-01"))) == [Window(EVER, FOREVER)]
+    assert schedule.next_boundary(utc("2026-01-01")) is None
 
 
 def test_a_start_that_the_clock_skips_is_the_moment_of_the_change():

@@ -13,7 +13,7 @@ from crds.exceptions import ExceptionRule, Exceptions, State
 from crds.schedule import FOREVER, Schedule
 from tests.crds import minute_walk
 from tests.crds.brute_force import WEEK, utc
-from tests.crds.test_clockwindows import PLACES, window, window_lists, windows
+from tests.crds.test_clockwindows import A_DAY, PLACES, days_before, from_afar, window, window_lists, windows
 from tests.crds.test_schedule import SEARCH, around, cron, crons, cut, day_items, durations, hour_items, shown, week
 
 places = st.sampled_from(PLACES)
@@ -46,17 +46,23 @@ def near(place: tuple[str, str], shape: list) -> list[minute_walk.Rule]:
 
 
 @SEARCH
-@given(places, window_lists, shapes)
-@example(("Pacific/Apia", "2011-12-30T10:00"), [window("18:30-07:00")], [([(0, 0)], "Closed")])
-@example(("Pacific/Apia", "2011-12-30T10:00"), [window("18:30-07:00")], [([(-1, 0)], "Closed"), ([(0, 1)], "Open")])
-@example(("America/St_Johns", "2010-11-07T02:31"), [window("23:00-00:30")], [([(0, 0)], "Closed")])
-@example(("America/St_Johns", "2010-11-07T02:31"), [window("12:00-13:00")], [([(0, 0)], "Open")])
-@example(("America/Havana", "2026-03-08T05:00"), [window("00:00-24:00")], [([(0, 0)], "Closed")])
-@example(("America/Havana", "2026-11-01T05:00"), [window("23:30-00:30")], [([(-1, 0)], "Closed"), ([(0, 0)], "Open")])
-def test_windows_with_exceptions_agree_with_a_walk_minute_by_minute(place, given, shape):
+@given(places, window_lists, shapes, days_before)
+@example(("Pacific/Apia", "2011-12-30T10:00"), [window("18:30-07:00")], [([(0, 0)], "Closed")], A_DAY)
+@example(
+    ("Pacific/Apia", "2011-12-30T10:00"), [window("18:30-07:00")], [([(-1, 0)], "Closed"), ([(0, 1)], "Open")], A_DAY
+)
+@example(("America/St_Johns", "2010-11-07T02:31"), [window("23:00-00:30")], [([(0, 0)], "Closed")], A_DAY)
+@example(("America/St_Johns", "2010-11-07T02:31"), [window("12:00-13:00")], [([(0, 0)], "Open")], A_DAY)
+@example(("America/Havana", "2026-03-08T05:00"), [window("00:00-24:00")], [([(0, 0)], "Closed")], A_DAY)
+@example(
+    ("America/Havana", "2026-11-01T05:00"), [window("23:30-00:30")], [([(-1, 0)], "Closed"), ([(0, 0)], "Open")], A_DAY
+)
+@example(("UTC", "2026-02-28T00:00"), [window("12:00-12:00")], [([(0, 0)], "Closed")], 20 * A_DAY)
+def test_windows_with_exceptions_agree_with_a_walk_minute_by_minute(place, given, shape, before):
     rules, period = near(place, shape), around(place[1], 60)
     schedule = excepted(windows(*given, zone=place[0]), *rules)
-    assert cut(schedule, period) == minute_walk.windows(given, rules, place[0], period)
+    assert from_afar(schedule, period, before) == minute_walk.windows(given, rules, place[0], period)
+    assert cut(schedule, period) == from_afar(schedule, period, before)
 
 
 @SEARCH

@@ -94,6 +94,7 @@ def test_nothing_recurs_more_often_than_daily(rule, says):
         "DTSTART:20261224T120000Z\r\nDTEND;TZID=Mars/Olympus:20261224T130000",
         "DTSTART:20261224T120000Z\r\nRRULE:FREQ=DAILY;COUNT=2\r\nEXDATE;TZID=Mars/Olympus:20261225T120000",
         "DTSTART:20261224T120000Z\r\nRDATE;TZID=Mars/Olympus:20261225T120000,20261226T120000",
+        "DTSTART:20261224T120000Z\r\nRDATE;VALUE=PERIOD;TZID=Mars/Olympus:20261225T120000/PT1H",
     ],
 )
 def test_a_zone_that_nobody_knows_is_not_taken_for_the_schedules_own(line):
@@ -109,6 +110,61 @@ def test_zones_are_those_of_iana_of_outlook_and_of_the_calendar_itself():
         assert events(zone, event(start, "RRULE:FREQ=DAILY;COUNT=2", f"EXDATE;TZID={name}:20261225T130000")) == [
             (1798113600, 1798113600)
         ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        all_day("20261226"),
+        all_day("20261224", "DTEND;VALUE=DATE:20261227"),
+        all_day("20261224", "RRULE:FREQ=DAILY;COUNT=2"),
+        event("DTSTART;TZID=Europe/Berlin:20261224T000000"),
+    ],
+)
+def test_of_different_events_with_one_uid_none_gets_lost(other):
+    with pytest.raises(BrokenCalendar, match="same UID"):
+        dates_of(calendar(all_day("20261224"), other), FIRST, LAST)
+
+
+def test_of_two_versions_of_an_event_the_later_counts_and_a_copy_is_none():
+    versions = all_day("20261224", "SEQUENCE:1"), all_day("20261226", "SEQUENCE:2")
+    assert days(*versions) == days(*reversed(versions)) == ["2026-12-26"]
+    assert days(all_day("20261224"), all_day("20261224", "SUMMARY:copied")) == ["2026-12-24"]
+
+
+def test_events_without_uid_are_events_of_their_own():
+    bare = (f"BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:{day}\r\nEND:VEVENT\r\n" for day in ("20261224", "20261226"))
+    assert days(*bare) == ["2026-12-24", "2026-12-26"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("DTSTART;VALUE=DATE:20261224", "DTEND;VALUE=DATE:20261220"),
+        ("DTSTART:20261224T120000Z", "DTEND:20261224T110000Z"),
+        ("DTSTART:20261224T120000", "DTEND:20261224T110000"),
+        ("DTSTART;TZID=Europe/Berlin:20261224T120000", "DTEND:20261224T105959Z"),
+        ("DTSTART;VALUE=DATE:20261224", "DTEND:20261223T120000Z"),
+        ("DTSTART:20261224T120000Z", "DURATION:-P3D"),
+    ],
+)
+def test_an_event_that_ends_before_it_begins_is_not_turned_around(lines):
+    with pytest.raises(BrokenCalendar, match="ends before it begins"):
+        dates_of(calendar(event(*lines)), FIRST, LAST)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (("STATUS:CONFIRMED", "STATUS:CANCELLED"), "STATUS"),
+        (("DTEND;VALUE=DATE:20261225", "DTEND;VALUE=DATE:20261226"), "DTEND"),
+        (("DTSTART;VALUE=DATE:20261226",), "DTSTART"),
+        (("UID:two",), "UID"),
+    ],
+)
+def test_what_an_event_says_twice_is_not_guessed_at(lines, name):
+    with pytest.raises(BrokenCalendar, match=f"more than one {name}"):
+        dates_of(calendar(all_day("20261224", *lines)), FIRST, LAST)
 
 
 def test_exceptions_by_rule_are_not_passed_over():

@@ -1,5 +1,6 @@
 """What the controller observes of a drain, with watches whose events a test sends itself."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from crds import names
 from service.clock import ManualClock
+from service.decide.lifecycle import decide
 from service.kube.client import Page
 from service.kube.errors import Unavailable
 from service.kube.resource import PODS, Resource
@@ -15,9 +17,10 @@ from service.observe.drain_rules import DRAIN_RULE_INDEXES, slim_drain_rule
 from service.observe.drains import OWN_WATCHES, DrainObserver
 from service.runtime.informer import Informer
 from service.runtime.key import Key
-from tests.service.decide.builders import MORNING, cordoned_node, draining_world
+from tests.service.decide.builders import CLOSES, MORNING, cordoned_node, draining_world, intent
 
 KEY, CLUSTER = Key("team", "desk"), Key("team", "prod")
+DRAINING = draining_world()
 RULES = Resource(names.CAPI_GROUP, "v1beta2", "machinedrainrules", "MachineDrainRule")
 
 
@@ -68,7 +71,7 @@ class Scene:
 
     async def observe(self, key=KEY, node="node-7"):
         self.places[CLUSTER, node] = {key}
-        world = draining_world(node=cordoned_node(name=node))
+        world = replace(DRAINING, node=cordoned_node(name=node))
         return await self.observer.observe(key, world, self.connection, self.rules)
 
     def put(self, name, watch="drain pods on node-7", *, node="node-7", phase="Running", **metadata):
@@ -77,10 +80,10 @@ class Scene:
         (cache,) = self.connection.watched[watch]._caches.values()
         cache.upsert(raw)
 
-    def gone(self, name, watch="drain pods on node-7"):
+    def gone(self, name, watch="drain pods on node-7", *, node="node-7"):
         self.version += 1
         (cache,) = self.connection.watched[watch]._caches.values()
-        cache.remove(pod(name, "node-7", resourceVersion=str(self.version)))
+        cache.remove(pod(name, node, resourceVersion=str(self.version)))
 
     def there(self, plural, name, namespace="apps", **metadata):
         (cache,) = self.connection.watched[f"drain {plural}"]._caches.values()
@@ -148,6 +151,24 @@ async def test_many_nodes_share_one_watch(scene):
     for key, _ in many:
         scene.observer.forget(key)
     assert (scene.connection.watched, scene.observer._shared._workloads) == ({}, {})
+
+
+async def test_a_thousand_machines_whose_pods_terminate_slowly_are_not_polled(scene):
+    nodes = {Key("team", f"desk-{number}"): f"node-{number}" for number in range(1000)}
+    for key, node in nodes.items():
+        await scene.observe(key, node)
+        own = f"drain pods on {node}"
+        watch = own if own in scene.connection.watched else "drain pods"
+        scene.put(f"slow-{node}", watch, node=node, deletionTimestamp="2026-03-02T10:00:00Z")
+    scene.woken.clear()
+    worlds = {node: await scene.observe(key, node) for key, node in nodes.items()}
+    assert all(named(world) == [f"slow-{node}"] for node, world in worlds.items())
+    assert {world.pods_requeue_after for world in worlds.values()} == {None}
+    plan = decide(intent(), worlds["node-999"], CLOSES + timedelta(minutes=1))
+    assert (plan.actions, plan.requeue_after) == ((), None)
+    assert (scene.connection.listed, len(scene.connection.watched)) == ([], OWN_WATCHES + 1)
+    scene.gone("slow-node-999", "drain pods", node="node-999")
+    assert scene.woken == [Key("team", "desk-999")]
 
 
 async def test_pods_that_cannot_be_watched_are_listed_less_and_less_often(scene):
