@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from local import apt
 from local.build import Workshop
 from local.command import Tool, explained
 from local.entry import Entry
@@ -37,30 +38,36 @@ def entry() -> Entry:
 def _make(workshop: Workshop, progress: Progress) -> None:
     with explained(f"preparing {workshop.target}"):
         workshop.target.mkdir()
-    apt, unpack = (_tool(name, workshop) for name in ("apt-get", "dpkg-deb"))
+    tool, unpack = apt.find(workshop.environ, workshop.target), _unpacker(workshop)
+    if tool is None:
+        raise _no("apt-get")
     with progress.step("unpacking Debian's Prometheus"):
-        _download(apt)
+        _download(tool)
         (package,) = workshop.target.glob("*.deb")
         unpack.run("-x", package.name, ".")
         package.unlink()
 
 
-def _download(apt: Tool) -> None:
+def _download(tool: Tool) -> None:
     """The lists of packages may be missing or out of date: only root can fetch them."""
     try:
-        apt.run("download", "-q", PACKAGE)
+        apt.run(tool, "download", PACKAGE)
     except LocalError:
         if os.geteuid() != 0:
             raise
-        apt.run("update", "-q")
-        apt.run("download", "-q", PACKAGE)
+        apt.run(tool, "update")
+        apt.run(tool, "download", PACKAGE)
 
 
-def _tool(name: str, workshop: Workshop) -> Tool:
-    found = shutil.which(name, path=workshop.environ.get("PATH"))
+def _unpacker(workshop: Workshop) -> Tool:
+    found = shutil.which("dpkg-deb", path=workshop.environ.get("PATH"))
     if found is None:
-        raise LocalError(f"Prometheus comes from Debian packages, and this machine has no {name}: install Prometheus.")
+        raise _no("dpkg-deb")
     return Tool(Path(found), workshop.environ, workshop.target)
+
+
+def _no(program: str) -> LocalError:
+    return LocalError(f"Prometheus comes from Debian packages, and this machine has no {program}: install Prometheus.")
 
 
 def _missing(folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from local import apt
 from local.command import Tool
 from local.errors import LocalError, NoNodeError
 from local.progress import Progress
@@ -39,19 +40,17 @@ def ensure(progress: Progress, environ: Mapping[str, str] = os.environ) -> None:
     packages = missing(environ)
     if not packages:
         return
-    apt = shutil.which("apt-get", path=environ.get("PATH"))
-    if apt is None:
+    tool = apt.find(environ, Path("/"))
+    if tool is None:
         raise NoNodeError(f"a node needs {', '.join(packages)}: install them, as this machine has no apt-get to do it.")
     progress.say(f"installing Debian packages that a node needs: {', '.join(packages)}")
-    tool = Tool(Path(apt), {**environ, "DEBIAN_FRONTEND": "noninteractive"}, Path("/"))
     with progress.step("installing Debian packages"):
         _install(tool, packages)
 
 
-def _install(apt: Tool, packages: Sequence[str]) -> None:
+def _install(tool: Tool, packages: Sequence[str]) -> None:
     try:
-        apt.run("update", "-q")
-        apt.run("install", "-q", "-y", "--no-install-recommends", *packages)
+        apt.install(tool, packages)
     except LocalError as error:
         raise NoNodeError(f"a node needs {', '.join(packages)}, and they cannot be installed: {error}") from error
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.remote.webelement import WebElement
 
+from local import apt
+from local.errors import LocalError
 from tests.waiting import until
 
 PACKAGES = ("chromium", "chromium-driver")
@@ -40,13 +41,14 @@ def ensure() -> str | None:
     """Why there is no browser; None if there is one. Says so on the terminal before it installs one."""
     if shutil.which("chromium") and shutil.which("chromedriver"):
         return None
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    tool = apt.find(os.environ, Path("/"))
+    if os.geteuid() != 0 or tool is None:
         return f"install {' and '.join(PACKAGES)}: the tests of the console need a browser"
     print(f"installing {' and '.join(PACKAGES)} with apt-get, for the tests of the console", file=sys.__stderr__)
-    for words in (("update",), ("install", "--yes", "--no-install-recommends", *PACKAGES)):
-        done = subprocess.run(["apt-get", *words], capture_output=True, text=True, check=False)
-        if done.returncode:
-            return f"apt-get {words[0]} failed: {done.stderr[-500:]}"
+    try:
+        apt.install(tool, PACKAGES)
+    except LocalError as error:
+        return str(error)
     return None
 
 

@@ -1,5 +1,6 @@
 """A release that is made beside other tests: most of their time is waiting, and the image takes a minute or more."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,10 @@ class Making:
         return self._out
 
     def end(self) -> None:
-        """Waits for its end if no test has: killed, it would leave a half-made image in the cache."""
+        """Waits for its end if no test has, as a build that is killed leaves half an image in the cache.
+
+        The files go: pytest would keep those of the last three runs, with an image each.
+        """
         if self._process.poll() is None:
             self._process.communicate()
+        shutil.rmtree(self._out)

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,20 +82,18 @@ class Site:
         self.release("uninstall", "--ignore-not-found", "--wait", f"--timeout={PATIENCE}", namespace=namespace)
 
     def kill_pods(self, namespace: str = NAMESPACE) -> None:
-        """Ends the pods of a release that was removed, and their leases, without the time that these take to end."""
-        selected = (f"-n={namespace}", f"-l={OPERATOR}")
-        while self.all("pods", *selected):
-            self.kubectl("delete", "pods", *selected, "--force", "--grace-period=0", "--ignore-not-found")
-        # Until their processes end, too, the API server asks these webhooks by connections that it has open.
-        eventually(lambda: not self._running(namespace))
-        self.kubectl("delete", "leases", f"-n={namespace}", "-l=5spot.finos.org/lease")
+        """Ends the pods of a release that was removed, and their leases, without the time that these take to end.
 
-    def _running(self, namespace: str) -> set[str]:
-        """The containers of a namespace that run, also of pods that the API server does not know any more."""
-        label = f'labels."io.kubernetes.pod.namespace"=={namespace}'
-        known = set(self.node.runtime.ctr("containers", "list", "--quiet", label).split())
-        tasks = map(str.split, self.node.runtime.ctr("tasks", "list").splitlines())
-        return known & {name for name, _, status in tasks if status == "RUNNING"}
+        A kubelet lets the processes of a pod that is gone end in peace: for ten seconds they would answer an API server
+        that has kept its connections to them, under an account that no longer exists.
+        """
+        selected = (f"-n={namespace}", f"-l={OPERATOR}")
+        while pods := self.all("pods", *selected):
+            self.kubectl("delete", "pods", *selected, "--force", "--grace-period=0", "--ignore-not-found")
+            for process in (process for pod in pods for process in processes_of(pod)):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+        self.kubectl("delete", "leases", f"-n={namespace}", "-l=5spot.finos.org/lease")
 
     def forget_operator(self) -> None:
         """Removes what outlives a release, or was made without Helm, which takes over nothing that it did not make."""
@@ -169,6 +169,19 @@ def eventually(fact: Callable[[], T], *, within: float = 120.0, every: float = 0
 def is_ready(pod: Raw) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def processes_of(pod: Raw) -> list[int]:
+    """What the containers of a pod run, as this machine sees it; a container's own program comes first."""
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    containers = {each["containerID"].removeprefix("containerd://") for each in statuses if each.get("containerID")}
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended in the meantime
+            group = (entry / "cgroup").read_text(encoding="utf-8")
+            if any(container in group for container in containers):
+                found.append(int(entry.name))
+    return sorted(found)
 
 
 @contextmanager

@@ -3,12 +3,10 @@
 import os
 import signal
 import time
-from contextlib import suppress
-from pathlib import Path
 
 from tests.charts.helm import NAMESPACE
 from tests.cluster.applies import applying
-from tests.cluster.site import Raw, Site, eventually, is_ready
+from tests.cluster.site import Raw, Site, eventually, is_ready, processes_of
 
 OUTAGE = 20.0
 
@@ -26,7 +24,7 @@ def test_another_replica_takes_over_from_a_frozen_one_which_is_restarted_without
     release.settled()
     holder = eventually(lambda: leader(release))
     frozen = time.monotonic()
-    os.kill(process_of(pod_named(release, holder)), signal.SIGSTOP)
+    os.kill(processes_of(pod_named(release, holder))[0], signal.SIGSTOP)
     eventually(lambda: leader(release) not in {"", holder}, within=40)
     eventually(lambda: restarts(pod_named(release, holder)) == 1, within=70)
     assert time.monotonic() - frozen < 60, "the liveness probe takes 30 s, its own grace 5"
@@ -61,13 +59,3 @@ def pod_named(site: Site, name: str) -> Raw:
 
 def restarts(pod: Raw) -> int:
     return int(pod["status"]["containerStatuses"][0]["restartCount"])
-
-
-def process_of(pod: Raw) -> int:
-    """The process, as this machine sees it, that a pod's container runs."""
-    container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended in the meantime
-            if container in (entry / "cgroup").read_text(encoding="utf-8"):
-                return int(entry.name)
-    raise AssertionError(f"no process of container {container}")

@@ -12,6 +12,7 @@ from service.kube.resource import SCHEDULED_MACHINES
 from tests import accounts
 from tests.accounts import Account
 from tests.charts.helm import Helm
+from tests.e2e.core_webhooks import core_webhooks
 from tests.e2e.devmachines import in_memory
 from tests.e2e.kubeadm import joinable
 from tests.e2e.manifests import NINE
@@ -48,14 +49,23 @@ async def op(management: Client, namespace: str) -> AsyncIterator[Operator]:
 
 
 @pytest.fixture
-async def kubeadm(plane: ControlPlane, kubeadm_provider: Server, management: Client, namespace: str) -> Server:
+async def core(plane: ControlPlane, management: Client, namespace: str) -> AsyncIterator[None]:
+    """What is written in the namespace passes the webhooks of Cluster API's core, as it does where clusterctl ran."""
+    async with core_webhooks(plane, management, namespace):
+        yield
+
+
+@pytest.fixture
+async def kubeadm(
+    plane: ControlPlane, kubeadm_provider: Server, management: Client, namespace: str, core: None
+) -> Server:
     """Cluster API's kubeadm bootstrap provider, and a Cluster `demo` in the namespace that its machines can join."""
     await joinable(management, namespace, plane.workload)
     return kubeadm_provider
 
 
 @pytest.fixture
-async def devmachines(devmachine_provider: Server, management: Client, namespace: str) -> Server:
+async def devmachines(devmachine_provider: Server, management: Client, namespace: str, core: None) -> Server:
     """Cluster API's in-memory infrastructure provider, and a Cluster `demo` in the namespace that has DevMachines."""
     await in_memory(management, namespace)
     return devmachine_provider

@@ -82,6 +82,26 @@ async def test_a_duration_that_the_provider_writes_otherwise_is_no_drift(op: Ope
     assert says((await op.get("worker"))["status"], "UpToDate", "True")
 
 
+@pytest.mark.usefixtures("kubeadm")
+async def test_a_version_that_cluster_apis_webhook_writes_otherwise_is_no_drift(op: Operator) -> None:
+    await op.apply(kubeadm_machine(machineTemplate={"version": VERSION.removeprefix("v")}))
+    await op.ready("worker")
+    machine = await op.read(MACHINES, "worker-machine")
+    assert machine["spec"]["version"] == VERSION
+    await op.at_rest()
+    assert says((await op.get("worker"))["status"], "UpToDate", "True")
+    assert (await op.read(MACHINES, "worker-machine"))["metadata"]["generation"] == machine["metadata"]["generation"]
+
+
+@pytest.mark.usefixtures("kubeadm")
+async def test_a_machine_that_cluster_apis_webhook_refuses_is_said_and_made_when_it_is_corrected(op: Operator) -> None:
+    await op.apply(kubeadm_machine(machineTemplate={"version": f"{VERSION}-01"}))
+    status = await op.phase("worker", "Error", "ProviderRejected")
+    assert "must be a valid semantic version" in status["message"]
+    await op.edit_spec("worker", machineTemplate={"version": VERSION})
+    await op.ready("worker")
+
+
 def test_the_providers_ports_are_on_loopback(kubeadm_provider: Server) -> None:
     assert kubeadm_provider.pid
     assert set(listening(kubeadm_provider.pid)) == {LOOPBACK}

@@ -5,6 +5,7 @@ acting, with a wrong clock and a certificate of thirty days.
 """
 
 import asyncio
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from crds import names
 from crds.definitions import all_definitions
@@ -36,7 +38,7 @@ from tests.charts.test_monitoring import board
 from tests.conftest import aside, kept
 from tests.e2e.manifests import machine
 from tests.integration.test_poisoned import store_raw
-from tests.monitoring.prometheus import Prometheus, at_once
+from tests.monitoring.prometheus import Prometheus, at_once, programs
 
 Raw = dict[str, Any]
 OTHER = "other-release"
@@ -152,6 +154,15 @@ def reported(stage: Stage) -> Totals:
     """What `5spot report` makes of it."""
     now = datetime.now(UTC)
     return asyncio.run(read_report(stage.prometheus.url, ReportPeriod(now - timedelta(hours=1), now))).totals
+
+
+def test_promtool_finds_nothing_wrong_with_the_alerts_as_they_are(helm: Helm, tmp_path: Path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"groups": [alerts(helm, NAMESPACE)]}))
+    words = [str(programs() / "promtool"), "check", "rules", "--lint-fatal", str(rules)]
+    done = subprocess.run(words, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"SUCCESS: {len(alerts(helm, NAMESPACE)['rules'])} rules found" in done.stdout
 
 
 OF_THE_OTHER = {

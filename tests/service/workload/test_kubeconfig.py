@@ -10,6 +10,8 @@ from service.kube.credentials import KubeconfigRefused
 from service.workload.kubeconfig import LARGEST, read_kubeconfig, read_secret
 
 CA = Authority.create("test CA")
+TOKEN = "the-token-of-a-user"
+"""No certificate has this in its base64."""
 
 
 def encoded(data):
@@ -28,7 +30,7 @@ def config(*, cluster=None, user=None, **more):
                     | (cluster or {}),
                 }
             ],
-            "users": [{"name": "u", "user": {"token": "abc"} if user is None else user}],
+            "users": [{"name": "u", "user": {"token": TOKEN} if user is None else user}],
             **more,
         }
     ).encode()
@@ -44,7 +46,7 @@ def secret(value=None, **changes):
 
 def test_a_token_and_a_ca_are_read():
     access = read_secret(secret(), "prod")
-    assert (access.server, access.token, access.ca) == ("https://127.0.0.1:1", "abc", CA.pem)
+    assert (access.server, access.token, access.ca) == ("https://127.0.0.1:1", TOKEN, CA.pem)
 
 
 def test_a_client_certificate_is_read():
@@ -78,7 +80,7 @@ def test_a_secret_that_is_not_the_clusters_is_refused(changes, complaint):
         (config(user={"auth-provider": {"name": "gcp"}}), "auth-provider"),
         (config(user={"tokenFile": "/etc/passwd"}), "tokenFile"),
         (config(user={"client-certificate": "/a", "client-key": "/b"}), "client-certificate"),
-        (config(user={"token": "abc", "as": "admin"}), "uses as"),
+        (config(user={"token": TOKEN, "as": "admin"}), "uses as"),
         (config(user={"username": "a", "password": "b"}), "password"),
         (config(user={}), "neither a token"),
         (config(user={"client-certificate-data": encoded(b"x")}), "must be given together"),
@@ -113,7 +115,7 @@ def test_a_few_lines_cannot_keep_us_busy_for_hours():
 
 
 def test_verification_that_is_explicitly_on_is_fine():
-    assert read_kubeconfig(config(cluster={"insecure-skip-tls-verify": False})).token == "abc"
+    assert read_kubeconfig(config(cluster={"insecure-skip-tls-verify": False})).token == TOKEN
 
 
 def test_no_refusal_quotes_the_secret():
@@ -124,7 +126,7 @@ def test_no_refusal_quotes_the_secret():
 
 
 def test_an_access_does_not_show_its_secrets():
-    assert "abc" not in repr(read_secret(secret(), "prod"))
+    assert TOKEN not in repr(read_secret(secret(), "prod"))
 
 
 def test_a_rotated_token_alone_keeps_the_connections():
