@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from crds import names
 from crds.calendars import CalendarReference, Calendars, Undecidable
-from crds.classes import CLASS_FIELD, NO_TENANCY, MachineClass, Tenancy, UnusableClass
+from crds.classes import CLASS_FIELD, NO_TENANCY, FoundClass, Tenancy, UnusableClass
 from crds.envelope import namespace_of
 from crds.overrides import NoOverrides, Override, OverrideSource
 from crds.partial import read_partial
@@ -204,15 +204,15 @@ def _problems(verdict: Verdict) -> tuple[str, ...]:
 def _with_class(intent: Intent, raw: dict[str, Any], verdict: Verdict) -> Intent:
     """What a class still says about the removal of a machine that cannot be created now."""
     found = verdict.of_class
-    if isinstance(found, UnusableClass):
-        known_only = all(one.field == CLASS_FIELD for one in verdict.violations)
-        return replace(intent, class_problem=found) if known_only else intent
-    return _with_its_timeouts(intent, raw, found) if found is not None else intent
+    if found is None:
+        return intent
+    if isinstance(found, UnusableClass) and all(one.field == CLASS_FIELD for one in verdict.violations):
+        intent = replace(intent, class_problem=found)
+    return _with_its_timeouts(intent, raw, found)
 
 
-def _with_its_timeouts(intent: Intent, raw: dict[str, Any], found: MachineClass) -> Intent:
-    grace, drain = found.spec.graceful_shutdown_timeout, found.spec.node_drain_timeout
-    own = raw["spec"]
+def _with_its_timeouts(intent: Intent, raw: dict[str, Any], found: FoundClass) -> Intent:
+    own, grace, drain = raw["spec"], found.grace, found.drain
     if grace is not None and own.get("gracefulShutdownTimeout") is None:
         intent = replace(intent, grace=grace)
     return replace(intent, drain=drain) if drain is not None and own.get("nodeDrainTimeout") is None else intent
