@@ -20,8 +20,11 @@ from crds.rules import Verdict, check
 from crds.schedule import Schedule
 from crds.scheduledmachine import DEFAULT_PRIORITY, NO_STATUS, ScheduledMachineSpec
 from crds.schedulespec import ScheduleSpec
+from crds.text import one_line
 from service.decide.effective import NO_LEADS, Effective, Leads, covers
 from service.decide.leads import NO_RULES, LeadRules, NoUsual, UsualSource, rules_of, stored_leads
+
+SINCE_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,9 @@ class Intent:
     overrides: tuple[Override, ...] = ()
     """Those that name or select the machine and have not ended, or ended within a day."""
     unacknowledged: str | None = None
-    """When a reclaim took the machine out of service, if no user has acknowledged that yet: it counts as disabled."""
+    """When a reclaim took the machine out of service, if no user has acknowledged that yet: it counts as disabled.
+
+    As the annotation says it, which any user of the machine can write: for people, and never empty."""
 
     lead_rules: LeadRules = NO_RULES
     leads: Leads = NO_LEADS
@@ -194,7 +199,8 @@ def _held(raw: dict[str, Any], intent: Intent) -> Intent:
     if not isinstance(annotations, dict) or names.ANNOTATION_RECLAIM_UNACKNOWLEDGED not in annotations:
         return intent
     since = annotations[names.ANNOTATION_RECLAIM_UNACKNOWLEDGED]
-    return replace(intent, enabled=False, unacknowledged=since if isinstance(since, str) else "")
+    shown = one_line(since, SINCE_MAX) if isinstance(since, str) else ""
+    return replace(intent, enabled=False, unacknowledged=shown or "an unknown time")
 
 
 def _problems(verdict: Verdict) -> tuple[str, ...]:
