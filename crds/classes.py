@@ -5,6 +5,7 @@ Who holds the classes (the controller and the webhook by watches, commands from 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,9 @@ class UnusableClass:
 
     problem: ClassProblem
     message: str
+    grace: timedelta | None = None
+    """The timeouts of a class that is there: they still bound the removal of its machines."""
+    drain: timedelta | None = None
 
 
 class MachineClass:
@@ -44,6 +48,16 @@ class MachineClass:
         self.parameters: dict[str, Parameter] = {
             each.name: Parameter(each.name, each.json_schema, each.default) for each in spec.parameters
         }
+
+    @property
+    def grace(self) -> timedelta | None:
+        """The time for the whole shutdown of machines that have none."""
+        return self.spec.graceful_shutdown_timeout
+
+    @property
+    def drain(self) -> timedelta | None:
+        """The time for draining the Node of machines that have none."""
+        return self.spec.node_drain_timeout
 
     def allows(self, labels: Mapping[str, str]) -> bool:
         """Whether ScheduledMachines in a namespace with these labels may name it."""
@@ -73,7 +87,7 @@ def class_for(found: FoundClass, namespace: str, labels: Mapping[str, str]) -> F
     message = (
         f"ScheduledMachineClass {found.name} is not for namespace {namespace}: its namespaceSelector does not match"
     )
-    return UnusableClass(ClassProblem.NOT_ALLOWED, message)
+    return UnusableClass(ClassProblem.NOT_ALLOWED, message, found.grace, found.drain)
 
 
 def _out_of_sight(name: str) -> FoundClass:

@@ -1,10 +1,9 @@
 """What may be said in a ScheduledMachineClass, for webhook, command line and controller alike."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
 from pydantic import ValidationError
 
 from crds import names, selector, substitution, syntax
@@ -12,11 +11,13 @@ from crds.bounds import CLASS, fitted
 from crds.changes import answers_for
 from crds.classes import ClassProblem, FoundClass, MachineClass, UnusableClass
 from crds.envelope import UnknownFields, envelope_rules, in_no_namespace
-from crds.parameters import BYTES_MAX, DEPTH_MAX, TOO_LARGE, InvalidSchemaError, Parameter, deeper_than
+from crds.parameters import DEPTH_MAX, InvalidSchemaError, Parameter, deeper_than, too_many_bytes
+from crds.partial import readable_timeout
 from crds.providerrules import provider_violations
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
-from crds.scheduledmachineclass import ClassSpec
+from crds.scheduledmachineclass import ClassParameter, ClassSpec
 from crds.schemacost import TOO_MANY_PATTERNS, too_many_patterns, too_much_work
+from crds.taintrules import repeated_taints
 from crds.unread import UNREAD_MAX, unread_fields
 from crds.violations import Violation, ViolationReason, translated
 
@@ -54,7 +55,7 @@ def check_class(
     spec, violations = _examined(raw, policy, unknown)
     readable = spec if not violations else None
     held = answers_for(raw, old, violations, lambda before: _examined(before, policy, "forbid")[1])
-    return ClassVerdict(readable, tuple(held), tuple(_warnings(readable)) if readable else ())
+    return ClassVerdict(readable, tuple(held), tuple(_warnings(readable, raw["spec"])) if readable else ())
 
 
 def read_class(raw: Raw, policy: ProviderPolicy = DEFAULT_POLICY) -> FoundClass:
@@ -64,7 +65,14 @@ def read_class(raw: Raw, policy: ProviderPolicy = DEFAULT_POLICY) -> FoundClass:
     if verdict.spec is not None:
         return MachineClass(name, verdict.spec)
     wrong = "; ".join(f"{one.field}: {one.message}" for one in verdict.violations)
-    return UnusableClass(ClassProblem.INVALID, f"{names.CLASS_KIND} {name} is invalid: {wrong}")
+    given = raw.get("spec")
+    spec: Raw = given if type(given) is dict else {}
+    return UnusableClass(
+        ClassProblem.INVALID,
+        f"{names.CLASS_KIND} {name} is invalid: {wrong}",
+        grace=readable_timeout(spec.get("gracefulShutdownTimeout")),
+        drain=readable_timeout(spec.get("nodeDrainTimeout")),
+    )
 
 
 def _examined(given: Raw, policy: ProviderPolicy, unknown: UnknownFields) -> tuple[ClassSpec | None, list[Violation]]:
@@ -80,10 +88,26 @@ def _examined(given: Raw, policy: ProviderPolicy, unknown: UnknownFields) -> tup
         violations += provider_violations(spec, policy)
         violations += selector.expression_violations(spec.get("namespaceSelector"), "spec.namespaceSelector")
         violations += _repeated(spec)
-    if parsed is not None and not too_deep:
-        violations += _parameter_rules(parsed)
-        violations += _reference_rules(parsed)
+        violations += repeated_taints(spec)
+        violations += _what_is_put_in(spec, unknown) if not too_deep else ()
     return parsed, violations
+
+
+def _what_is_put_in(spec: Raw, unknown: UnknownFields) -> Iterator[Violation]:
+    """What is wrong with parameters and with references to them, even if other fields cannot be read."""
+    given = spec.get("parameters")
+    listed = given if type(given) is list else ()
+    readable = {index: found for index, each in enumerate(listed) if (found := _parameter(each, unknown)) is not None}
+    yield from _parameter_rules(readable)
+    if (given is None or type(given) is list) and len(readable) == len(listed):
+        yield from _reference_rules(spec, {each.name: each for each in readable.values()})
+
+
+def _parameter(given: Any, unknown: UnknownFields) -> ClassParameter | None:
+    try:
+        return ClassParameter.parse(given, unknown=unknown)
+    except ValidationError:
+        return None
 
 
 def _parsed(spec: Any, unknown: UnknownFields) -> tuple[ClassSpec | None, list[Violation]]:
@@ -113,21 +137,21 @@ def _repeated(spec: Raw) -> Iterator[Violation]:
             seen.add(name)
 
 
-def _parameter_rules(spec: ClassSpec) -> Iterator[Violation]:
-    schemas = [[each.json_schema, each.default] for each in spec.parameters]
+def _parameter_rules(given: Mapping[int, ClassParameter]) -> Iterator[Violation]:
+    schemas = [[each.json_schema, each.default] for each in given.values()]
     if any(deeper_than(each, DEPTH_MAX) for each in schemas):
         message = f"schemas and defaults must not be nested deeper than {DEPTH_MAX} levels"
         yield Violation("spec.parameters", "deeply nested", message, ViolationReason.TOO_LONG, given=schemas)
         return
-    size = _size(schemas)
-    if size > BYTES_MAX:
-        yield Violation("spec.parameters", f"{size} bytes", TOO_LARGE, ViolationReason.TOO_LONG, given=schemas)
+    too_large = list(too_many_bytes(schemas))
+    if too_large:
+        yield from too_large
         return
-    parameters = [Parameter(each.name, each.json_schema, each.default) for each in spec.parameters]
-    too_costly = list(_cost_rules(parameters))
+    parameters = {index: Parameter(each.name, each.json_schema, each.default) for index, each in given.items()}
+    too_costly = list(_cost_rules([*parameters.values()]))
     yield from too_costly
     if not too_costly:
-        for index, parameter in enumerate(parameters):
+        for index, parameter in parameters.items():
             yield from _schema_rules(parameter, f"spec.parameters[{index}]")
 
 
@@ -142,13 +166,6 @@ def _cost_rules(parameters: list[Parameter]) -> Iterator[Violation]:
         yield Violation.of("spec.parameters", schemas, message, ViolationReason.TOO_LONG)
 
 
-def _size(value: Any) -> int:
-    try:
-        return len(orjson.dumps(value))
-    except orjson.JSONEncodeError:  # half of a character, or a huge number
-        return BYTES_MAX + 1
-
-
 def _schema_rules(parameter: Parameter, path: str) -> Iterator[Violation]:
     try:
         if parameter.default is None:
@@ -159,8 +176,7 @@ def _schema_rules(parameter: Parameter, path: str) -> Iterator[Violation]:
         yield Violation.of(f"{path}.schema", parameter.schema, str(error))
 
 
-def _reference_rules(spec: ClassSpec) -> Iterator[Violation]:
-    declared = {each.name: each for each in spec.parameters}
+def _reference_rules(spec: Raw, declared: Mapping[str, ClassParameter]) -> Iterator[Violation]:
     for template, path in _templates(spec):
         found = substitution.mentions(template, path)
         if found.more:
@@ -190,13 +206,16 @@ def _fits_into_text(schema: Raw) -> bool:
     return bool(named) and all(each in ("string", "number", "integer", "boolean") for each in named)
 
 
-def _templates(spec: ClassSpec) -> Iterator[tuple[Raw, str]]:
-    yield spec.bootstrap_spec.spec, f"spec.{BOOTSTRAP}.spec"
-    yield spec.infrastructure_spec.spec, f"spec.{INFRASTRUCTURE}.spec"
+def _templates(spec: Raw) -> Iterator[tuple[Raw, str]]:
+    for name in (BOOTSTRAP, INFRASTRUCTURE):
+        provider = spec.get(name)
+        template = provider.get("spec") if type(provider) is dict else None
+        if type(template) is dict:
+            yield template, f"spec.{name}.spec"
 
 
-def _warnings(spec: ClassSpec) -> Iterator[str]:
-    found = [substitution.mentions(template, path) for template, path in _templates(spec)]
+def _warnings(spec: ClassSpec, written: Raw) -> Iterator[str]:
+    found = [substitution.mentions(template, path) for template, path in _templates(written)]
     used = {each.name for one in found for each in one.references}
     for index, each in enumerate(spec.parameters):
         if each.name not in used:

@@ -62,7 +62,8 @@ def outlook(stored: StoredOverride, before: OverrideStatus, now: datetime, longe
     counts = found if refusal is None and not stored.deleting and matters else None
     # What is not stored yet does not count: another replica, or this one after a restart, could not know it.
     counts = counts if before.accepted_at is not None else None
-    return OverrideOutlook(status, counts, _next(found, moment), _is_due(stored, moment))
+    leaves = max(found.ends, accepted_at) + KEPT if found is not None else None
+    return OverrideOutlook(status, counts, _next(found, leaves, moment), _is_due(stored, leaves, moment))
 
 
 class _Draft(NamedTuple):
@@ -126,15 +127,18 @@ def _condition(draft: _Draft, generation: int, before: OverrideStatus, now: date
     )
 
 
-def _next(found: Override | None, moment: datetime) -> datetime | None:
-    """The next of its begin, its end, and when it does not matter any more, and is deleted."""
-    if found is None:
+def _next(found: Override | None, leaves: datetime | None, moment: datetime) -> datetime | None:
+    """The next of its begin, its end, when it does not matter any more, and when it is deleted."""
+    if found is None or leaves is None:
         return None
-    instants = (found.begins, found.ends, found.ends + KEPT)
+    instants = (found.begins, found.ends, found.ends + KEPT, leaves)
     return min((each for each in instants if each > moment), default=None)
 
 
-def _is_due(stored: StoredOverride, moment: datetime) -> bool:
-    """Whether an override is to be deleted; one that cannot be read has no end, and stays."""
-    over = stored.spec is not None and moment >= stored.spec.until + KEPT
+def _is_due(stored: StoredOverride, leaves: datetime | None, moment: datetime) -> bool:
+    """Whether an override is to be deleted; one that cannot be read has no end, and stays.
+
+    One that was over when it came stays for a day, too: a GitOps tool that has it in Git would create it at once again.
+    """
+    over = leaves is not None and moment >= leaves
     return over and not stored.keep and not stored.deleting

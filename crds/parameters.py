@@ -130,10 +130,11 @@ def size_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
         where = f"{FIELD}.{printable(str(name), KEY_MAX)}"
         yield Violation(where, "deeply nested", TOO_DEEP, ViolationReason.TOO_LONG, given=given[name])
     if not deep:
-        yield from _too_large(given)
+        yield from too_many_bytes(given)
 
 
-def _too_large(given: Mapping[str, Any]) -> Iterator[Violation]:
+def too_many_bytes(given: Any) -> Iterator[Violation]:
+    """Whether parameters, those of a class or of a machine, are no JSON, or too large together."""
     try:
         size = len(orjson.dumps(given))
     except orjson.JSONEncodeError:

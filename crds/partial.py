@@ -58,7 +58,12 @@ def _schedule(given: Any) -> ScheduleSpec | None:
 
 
 def _timeout(given: Any) -> timedelta:
+    return readable_timeout(given) or DEFAULT_TIMEOUT
+
+
+def readable_timeout(given: Any) -> timedelta | None:
+    """A timeout as it was written; None if there is none that can be read."""
     try:
         return parse_duration(given)
     except InvalidValue:
-        return DEFAULT_TIMEOUT
+        return None

@@ -26,11 +26,12 @@ from crds.classes import (
     resolve,
 )
 from crds.envelope import UnknownFields, envelope_rules, namespace_of
-from crds.parameters import deeper_than
+from crds.parameters import deeper_than, parameter_violations
 from crds.providerrules import provider_violations
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
-from crds.scheduledmachine import Metadata, ScheduledMachine, ScheduledMachineSpec, WrittenSpec
+from crds.scheduledmachine import ClassRef, Metadata, ScheduledMachine, ScheduledMachineSpec, WrittenSpec
 from crds.schedulespec import ScheduleSpec, never_opens
+from crds.taintrules import repeated_taints
 from crds.unread import UNREAD_MAX, unread_fields
 from crds.violations import Violation, ViolationReason, shown, translated
 
@@ -121,7 +122,7 @@ def _examined(given: Raw, by: _Rulers, unknown: UnknownFields) -> tuple[_Examine
     raw, violations = fitted(given)
     spec = raw.get("spec")
     parsed, wrong = _parsed(spec, unknown)
-    found = by.tenancy.find(parsed.class_ref.name) if parsed and parsed.class_ref else None
+    found = _class_of(spec, by.tenancy)
     violations += wrong
     violations += envelope_rules(raw, unknown)
     if type(spec) is dict:
@@ -131,17 +132,35 @@ def _examined(given: Raw, by: _Rulers, unknown: UnknownFields) -> tuple[_Examine
         violations += _class_rules(spec)
         violations += _tenancy_rules(spec, found, by.tenancy)
         violations += provider_violations(spec, by.policy, namespace_of(raw))
-        violations += _repeated_taints(spec)
+        violations += repeated_taints(spec)
         violations += _never_opens(parsed.schedule if parsed else _schedule_alone(spec, unknown))
-    complete, of_class = _completed(parsed, found)
+    complete, of_class = _completed(parsed, found) if parsed else (None, _parameters_alone(spec, found))
     return _Examined(parsed, complete, found), [*violations, *of_class]
 
 
+def _class_of(spec: Any, tenancy: Tenancy) -> FoundClass | None:
+    """The class that a spec names, even if the spec cannot be read as a whole."""
+    named = _named_class(spec) if type(spec) is dict else None
+    try:
+        return tenancy.find(ClassRef.parse(named).name) if named is not None else None
+    except ValidationError:
+        return None
+
+
+def _parameters_alone(spec: Any, found: FoundClass | None) -> Sequence[Violation]:
+    """What its class does not take, of a spec that cannot be read as a whole."""
+    given = spec.get("parameters") if type(spec) is dict else None
+    values = {} if given is None else given
+    if not isinstance(found, MachineClass) or type(values) is not dict:
+        return ()
+    return parameter_violations(values, found.parameters)
+
+
 def _completed(
-    written: WrittenSpec | None, found: FoundClass | None
+    written: WrittenSpec, found: FoundClass | None
 ) -> tuple[ScheduledMachineSpec | None, Sequence[Violation]]:
     """The complete spec, if there is no class or one that can be used, and what its class does not take."""
-    if written is None or isinstance(written, ScheduledMachineSpec):
+    if isinstance(written, ScheduledMachineSpec):
         return written, ()
     if not isinstance(found, MachineClass):
         return None, ()
@@ -255,24 +274,5 @@ def _tenancy_rules(spec: Raw, found: FoundClass | None, tenancy: Tenancy) -> Ite
     if tenancy.only_classes and _named_class(spec) is None:
         yield Violation.of(CLASS_FIELD, None, ONLY_CLASSES, ViolationReason.FORBIDDEN, SPECS_OR_CLASS)
     if isinstance(found, UnusableClass) and found.problem is ClassProblem.NOT_ALLOWED:
-        yield Violation.of(CLASS_FIELD, _named_class(spec), found.message, ViolationReason.FORBIDDEN)
-
-
-def _repeated_taints(spec: Raw) -> Iterator[Violation]:
-    taints = spec.get("nodeTaints")
-    if type(taints) is not list:
-        return
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(taints):
-        identity = _taint_identity(taint)
-        if identity is not None and identity in seen:
-            what = f"{identity[0]}:{identity[1]}"
-            message = "repeats an earlier taint; key and effect together must be unique"
-            yield Violation.of(f"spec.nodeTaints[{index}]", what, message, ViolationReason.DUPLICATE)
-        elif identity is not None:
-            seen.add(identity)
-
-
-def _taint_identity(taint: Any) -> tuple[str, str] | None:
-    key, effect = (taint.get("key"), taint.get("effect")) if type(taint) is dict else (None, None)
-    return (key, effect) if type(key) is str and type(effect) is str else None
+        inputs = (CLASS_FIELD, "spec.parameters")
+        yield Violation.of(CLASS_FIELD, _named_class(spec), found.message, ViolationReason.FORBIDDEN, inputs)

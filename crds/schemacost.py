@@ -19,6 +19,8 @@ WORK_MAX: Final = 16 * 1024 * 1024
 """Bytes of a schema times bytes of its value, of all parameters together: some 40 ms at the worst."""
 PATTERN_COST: Final = 8 * 1024
 """What a regular expression counts for in that product: it is applied to every byte of a text."""
+DIVISION_COST: Final = 4 * 1024
+"""What a `multipleOf` counts for there: the library divides exactly, which takes long for a number such as 1e308."""
 LISTED_WORK_MAX: Final = 50_000
 """Words of a schema times bytes of its value up to which all that is wrong is listed: every word may be wrong about
 every part of it, and to say so takes a hundred times as long as to see it."""
@@ -37,7 +39,11 @@ def too_many_patterns(schemas: Sequence[Any]) -> bool:
 
 def schema_cost(schema: Any) -> int:
     """What each byte of a value costs that is checked against a schema."""
-    return len(orjson.dumps(schema)) + PATTERN_COST * _weight(list(_patterns(schema)))
+    return (
+        len(orjson.dumps(schema))
+        + PATTERN_COST * _weight(list(_patterns(schema)))
+        + DIVISION_COST * _count(schema, "multipleOf")
+    )
 
 
 def word_count(schema: Any) -> int:
@@ -49,6 +55,13 @@ def _names(schema: Any) -> int:
     if type(schema) is dict:
         return len(schema) + sum(map(_names, schema.values()))
     return sum(map(_names, schema)) if type(schema) is list else 0
+
+
+def _count(schema: Any, word: str) -> int:
+    """How often a word stands in a schema."""
+    if type(schema) is dict:
+        return (word in schema) + sum(_count(inner, word) for inner in schema.values())
+    return sum(_count(inner, word) for inner in schema) if type(schema) is list else 0
 
 
 def too_much_work(given: Mapping[str, Any], costs: Mapping[str, int]) -> bool:

@@ -4,7 +4,8 @@
 set -eu
 
 names=""
-while read -r desk address; do
+while read -r desk address || [ -n "$desk" ]; do # the last line may lack its end
+  [ -n "$desk" ] || continue
   mkdir -p "desk-$desk"
   cat > "desk-$desk/kustomization.yaml" <<END
 resources: [../base]

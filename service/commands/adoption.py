@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crds import names
+from crds.classes import class_of
 from service.clock import SystemClock
 from service.commands import cluster
 from service.commands.options import ClusterChoice
@@ -15,7 +16,7 @@ from service.decide.world import Identity, Role
 from service.kube.client import Client
 from service.kube.discovery import Discovery
 from service.kube.errors import Conflict, KubeError, NotFound
-from service.kube.resource import SCHEDULED_MACHINES, Resource
+from service.kube.resource import SCHEDULED_MACHINE_CLASSES, SCHEDULED_MACHINES, Resource
 from service.objects.subject import identity_of
 
 Raw = dict[str, Any]
@@ -83,6 +84,7 @@ class Adopter:
         self._discovery = discovery
         self._living = living
         self._dry_run = dry_run
+        self._classes: dict[str, Raw] = {}
 
     async def adopt(self, raw: Raw) -> list[AdoptionResult]:
         """The result for each object of one ScheduledMachine that exists and that it does not own yet."""
@@ -90,7 +92,13 @@ class Adopter:
         results: list[AdoptionResult] = []
         if me.deleting_since is not None:
             return results
-        async for role, resource in self._kinds(raw):
+        try:
+            made_by = await self._class_of(raw) or raw
+        except KubeError as error:
+            why = f"it says of which kinds the objects are, and cannot be read: {error.message}"
+            name = class_of(raw) or ""
+            return [AdoptionResult(me.namespace, me.name, names.CLASS_KIND, name, "failed", why)]
+        async for role, resource in self._kinds(made_by):
             result = await self._adopt_settled(role, resource, me)
             if result is None:
                 continue
@@ -98,6 +106,15 @@ class Adopter:
             if result.failed and role is Role.MACHINE:
                 break  # the controller deletes provider objects without their Machine as leftovers
         return results
+
+    async def _class_of(self, raw: Raw) -> Raw | None:
+        """The class that a ScheduledMachine names: it says of which kinds the objects are."""
+        name = class_of(raw)
+        if name is None:
+            return None
+        if name not in self._classes:
+            self._classes[name] = await self._client.get(SCHEDULED_MACHINE_CLASSES, name)
+        return self._classes[name]
 
     async def _adopt_settled(self, role: Role, resource: Resource, me: Identity) -> AdoptionResult | None:
         """Tries again after a conflict: Cluster API writes to a restored Machine at the same time."""
@@ -125,12 +142,15 @@ class Adopter:
         outcome, message = await self._own(resource, name, me, verdict)
         return AdoptionResult(me.namespace, me.name, resource.kind, name, outcome, message)
 
-    async def _kinds(self, raw: Raw) -> AsyncIterator[tuple[Role, Resource]]:
-        """The kinds of the three objects, as far as the API server serves them; the Machine first."""
+    async def _kinds(self, made_by: Raw) -> AsyncIterator[tuple[Role, Resource]]:
+        """The kinds of the three objects, as far as the API server serves them; the Machine first.
+
+        What they are made by, a ScheduledMachine or its class, has both specs.
+        """
         capi = await self._discovery.capi()
         if capi is not None:
             yield Role.MACHINE, capi.machines
-        spec = raw.get("spec") or {}
+        spec = made_by.get("spec") or {}
         for role, envelope in ((Role.BOOTSTRAP, "bootstrapSpec"), (Role.INFRASTRUCTURE, "infrastructureSpec")):
             given = spec.get(envelope) or {}
             resource = await self._discovery.resolve(str(given.get("apiVersion")), str(given.get("kind")))

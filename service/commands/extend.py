@@ -17,7 +17,7 @@ Exit codes:
 
 Examples:
   5spot extend desk-7 --until 22:00               stay until ten tonight
-  5spot extend desk-7 --for 2h -n team-a          two hours beyond the close of the window
+  5spot extend desk-7 --for 2h -n team-a          two hours beyond the close
   5spot extend desk-7 --until 2026-11-20T22:00    until a time on your clock"""
 
 

@@ -16,8 +16,8 @@ Exit codes:
   2  wrong usage, or the machine cannot be read
 
 Examples:
-  5spot skip desk-7 -n team-a                        the next window, not the current one
-  5spot skip desk-7 --reason "office closed"         with a reason, for people"""
+  5spot skip desk-7 -n team-a                   the next window that opens
+  5spot skip desk-7 --reason "office closed"    with a reason, for people"""
 
 
 @app.command(

@@ -100,17 +100,22 @@ def judge_all(files: list[str], policy: ProviderPolicy, *, recursive: bool, want
             documents.append(each)
     tenancies = Tenancies.of((each.content for each in documents), policy)
     judged = [judge(each, policy, tenancies) for each in documents if is_ours(each.content)]
-    _name_skipped(documents, with_config_maps=all(each.kind == names.KIND for each in judged))
+    _name_skipped(documents, _read_too({each.kind for each in judged}))
     if not unreadable and not any(each.kind in wanted for each in judged):
         sys.stderr.write(f"there is no {names.KIND} in {', '.join(files)}\n")
     return Reading(judged, [each.content for each in documents], not unreadable)
 
 
-def _name_skipped(documents: list[Document], *, with_config_maps: bool) -> None:
-    """Beside calendars, ConfigMaps are read too."""
+def _read_too(judged: set[str]) -> set[str]:
+    """The kinds that are read beside ours: ConfigMaps for calendars, Namespaces for what machines in them may be."""
+    beside_calendars = {"ConfigMap"} if judged - {names.KIND} else set[str]()
+    beside_machines = {"Namespace"} if names.KIND in judged else set[str]()
+    return beside_calendars | beside_machines
+
+
+def _name_skipped(documents: list[Document], read_too: set[str]) -> None:
     for each in documents:
-        read_too = each.content.get("kind") == "ConfigMap" and not with_config_maps
-        if not is_ours(each.content) and not read_too:
+        if not is_ours(each.content) and each.content.get("kind") not in read_too:
             sys.stderr.write(f"{each.source}:{each.line}: skipped {_described(each.content)}\n")
 
 

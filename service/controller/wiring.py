@@ -91,6 +91,7 @@ class Controller:
         options = ObserverOptions(
             identities=settings.host_identities,
             sources=Sources(self.calendars, self.overrides, self.classes.store),
+            class_outlines=self.classes.store,
             acknowledged_reclaims=settings.reclaim_reenable == "Acknowledged",
             agent_changed=self.queue.add,
             drain_changed=self._drain_changed,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from crds import names
 from crds.calendars import CalendarReference, Calendars, Undecidable
-from crds.classes import CLASS_FIELD, NO_TENANCY, MachineClass, Tenancy, UnusableClass
+from crds.classes import CLASS_FIELD, NO_TENANCY, FoundClass, Tenancy, UnusableClass
 from crds.envelope import namespace_of
 from crds.overrides import NoOverrides, Override, OverrideSource
 from crds.partial import read_partial
@@ -20,8 +20,11 @@ from crds.rules import Verdict, check
 from crds.schedule import Schedule
 from crds.scheduledmachine import DEFAULT_PRIORITY, NO_STATUS, ScheduledMachineSpec
 from crds.schedulespec import ScheduleSpec
+from crds.text import one_line
 from service.decide.effective import NO_LEADS, Effective, Leads, covers
 from service.decide.leads import NO_RULES, LeadRules, NoUsual, UsualSource, rules_of, stored_leads
+
+SINCE_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,9 @@ class Intent:
     overrides: tuple[Override, ...] = ()
     """Those that name or select the machine and have not ended, or ended within a day."""
     unacknowledged: str | None = None
-    """When a reclaim took the machine out of service, if no user has acknowledged that yet: it counts as disabled."""
+    """When a reclaim took the machine out of service, if no user has acknowledged that yet: it counts as disabled.
+
+    As the annotation says it, which any user of the machine can write: for people, and never empty."""
 
     lead_rules: LeadRules = NO_RULES
     leads: Leads = NO_LEADS
@@ -194,7 +199,8 @@ def _held(raw: dict[str, Any], intent: Intent) -> Intent:
     if not isinstance(annotations, dict) or names.ANNOTATION_RECLAIM_UNACKNOWLEDGED not in annotations:
         return intent
     since = annotations[names.ANNOTATION_RECLAIM_UNACKNOWLEDGED]
-    return replace(intent, enabled=False, unacknowledged=since if isinstance(since, str) else "")
+    shown = one_line(since, SINCE_MAX) if isinstance(since, str) else ""
+    return replace(intent, enabled=False, unacknowledged=shown or "an unknown time")
 
 
 def _problems(verdict: Verdict) -> tuple[str, ...]:
@@ -204,15 +210,15 @@ def _problems(verdict: Verdict) -> tuple[str, ...]:
 def _with_class(intent: Intent, raw: dict[str, Any], verdict: Verdict) -> Intent:
     """What a class still says about the removal of a machine that cannot be created now."""
     found = verdict.of_class
-    if isinstance(found, UnusableClass):
-        known_only = all(one.field == CLASS_FIELD for one in verdict.violations)
-        return replace(intent, class_problem=found) if known_only else intent
-    return _with_its_timeouts(intent, raw, found) if found is not None else intent
+    if found is None:
+        return intent
+    if isinstance(found, UnusableClass) and all(one.field == CLASS_FIELD for one in verdict.violations):
+        intent = replace(intent, class_problem=found)
+    return _with_its_timeouts(intent, raw, found)
 
 
-def _with_its_timeouts(intent: Intent, raw: dict[str, Any], found: MachineClass) -> Intent:
-    grace, drain = found.spec.graceful_shutdown_timeout, found.spec.node_drain_timeout
-    own = raw["spec"]
+def _with_its_timeouts(intent: Intent, raw: dict[str, Any], found: FoundClass) -> Intent:
+    own, grace, drain = raw["spec"], found.grace, found.drain
     if grace is not None and own.get("gracefulShutdownTimeout") is None:
         intent = replace(intent, grace=grace)
     return replace(intent, drain=drain) if drain is not None and own.get("nodeDrainTimeout") is None else intent

@@ -44,8 +44,8 @@ class OverridableMachine:
     """What decides in spite of every override, each in a sentence."""
     notes: tuple[str, ...] = ()
     """What could not be read for want of a right, each in a sentence."""
-    unacknowledged: str = ""
-    """When a reclaim took it out of service that nobody acknowledged yet; empty if there is none."""
+    unacknowledged: str | None = None
+    """When a reclaim took it out of service that nobody acknowledged yet; None if there is none."""
 
     def clock(self, at: datetime, now: datetime) -> str:
         """An instant on the schedule's clock and, if that shows something else, on the user's."""
@@ -152,7 +152,7 @@ def skip(machine: OverridableMachine, now: datetime, reason: str = "") -> Draft:
 
 def resumption(machine: OverridableMachine, now: datetime, reason: str = "") -> Resumption:
     """To return to the schedule: ends what is in force now; if nothing is, what is still to come."""
-    acknowledge = bool(machine.unacknowledged)
+    acknowledge = machine.unacknowledged is not None
     in_force = [each for each in machine.overrides if each.standing(now) is Standing.IN_FORCE]
     decides = deciding((each.counts for each in in_force if each.counts), now)
     if decides is None or decides.state is OverrideState.SCHEDULED:

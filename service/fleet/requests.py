@@ -71,12 +71,8 @@ def overridable(raw: Raw, listed: ListedOverrides, shelf: CalendarShelf) -> Over
         overrides=listed.concerning(namespace, name, labels),
         unreadable="" if intent.schedule else undecidable,
         outranked=tuple(_outranked(raw, intent)),
-        unacknowledged=_unacknowledged(raw),
+        unacknowledged=intent.unacknowledged,
     )
-
-
-def _unacknowledged(raw: Raw) -> str:
-    return str((raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_RECLAIM_UNACKNOWLEDGED, ""))
 
 
 def _outranked(raw: Raw, intent: Intent) -> Iterable[str]:
@@ -92,7 +88,7 @@ def _outranked(raw: Raw, intent: Intent) -> Iterable[str]:
         yield "Its kill switch is on, which outranks every override."
     if status.reclaim is not None:
         yield "Its owner is claiming it back, which outranks every override."
-    if _unacknowledged(raw):
+    if intent.unacknowledged is not None:
         yield f"Its owner claimed it back, and nobody acknowledged that: 5spot resume {metadata['name']} does."
     elif not intent.enabled:
         yield "Its schedule is disabled, which outranks every override: nothing happens until it is enabled."

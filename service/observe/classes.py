@@ -4,7 +4,7 @@ A class is read once, however many ScheduledMachines name it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import structlog
@@ -99,6 +99,10 @@ class ClassStore:
         """A class as it is stored."""
         raw = self._classes.get(Key("", name))
         return {**SCHEDULED_MACHINE_CLASSES.envelope(), **raw} if raw is not None else None
+
+    def names(self) -> Iterable[str]:
+        """The classes that there are."""
+        return [key.name for key in self._classes]
 
     def outline(self, name: str) -> Object | None:
         """The priority and the kinds of a stored class; kept, as each of its machines asks when it is listed."""

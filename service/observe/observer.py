@@ -25,7 +25,7 @@ from service.observe.children import ChildObserver
 from service.observe.drifts import DriftObserver
 from service.observe.field_managers import who_enabled
 from service.observe.hosts import ClaimLookups, Hosts
-from service.observe.usual import UsualTimes
+from service.observe.usual import ClassOutlines, NoClassOutlines, UsualTimes
 from service.observe.watches import Watches
 from service.observe.workloads import WorkloadListener, WorkloadObserver, provider_term_of
 from service.runtime.identity import well_formed
@@ -46,6 +46,7 @@ class ObserverOptions:
 
     identities: HostIdentities = DEFAULT_IDENTITIES
     sources: Sources = NO_SOURCES
+    class_outlines: ClassOutlines = NoClassOutlines()  # noqa: RUF009 - has no state
     acknowledged_reclaims: bool = False
     agent_changed: Callable[[Key], None] = _ignore
     drain_changed: Callable[[Key], None] = _ignore
@@ -69,7 +70,7 @@ class Observer:
         self._policy = policy
         self._clock = clock
         self._identities = options.identities
-        self._sources = options.sources._replace(usual=UsualTimes(watches.scheduled))
+        self._sources = options.sources._replace(usual=UsualTimes(watches.scheduled, options.class_outlines))
         self._dry_run = options.dry_run
         self._acknowledged_reclaims = options.acknowledged_reclaims
         self.hosts = Hosts(

@@ -78,11 +78,10 @@ def test_all_that_is_wrong_with_parameters_is_said_at_once():
 
 def test_other_mistakes_in_the_object_are_listed_with_those_in_the_parameters():
     raw = user({"port": 0}, priority=300)
-    assert {each.field for each in check(raw, tenancy=tenancy(DESK)).violations} == {"spec.priority"}
-    raw["spec"]["priority"] = 1
     raw["metadata"]["name"] = "Desk"
     assert {each.field for each in check(raw, tenancy=tenancy(DESK)).violations} == {
         "metadata.name",
+        "spec.priority",
         "spec.parameters.address",
         "spec.parameters.port",
     }
@@ -195,6 +194,27 @@ def test_a_class_that_is_not_for_the_namespace_is_refused():
     assert check(user({"address": "a"}), tenancy=tenancy(trading, labels={"team": "trading"})).allowed
     (found,) = check(user({"address": "a"}), tenancy=tenancy(trading, labels={"team": "risk"})).violations
     assert (found.field, found.reason) == ("spec.classRef", ViolationReason.FORBIDDEN)
+
+
+def test_a_mistake_elsewhere_does_not_hide_that_a_class_is_not_for_the_namespace():
+    trading = machine_class(namespaceSelector={"matchLabels": {"team": "trading"}})
+    found = check(user({"address": "a"}, priority=300), tenancy=tenancy(trading)).violations
+    assert [each.field for each in found] == ["spec.priority", "spec.classRef"]
+
+
+def test_a_mistake_that_was_stored_before_lets_no_parameters_in_that_the_class_refuses():
+    old = user({"address": "10.1.2.7"}, priority=300)
+    assert check(user({"address": "10.1.2.7"}, priority=300, killSwitch=True), old=old, tenancy=tenancy(DESK)).allowed
+    (found,) = check(user({"address": "$(id)"}, priority=300), old=old, tenancy=tenancy(DESK)).violations
+    assert found.field == "spec.parameters.address"
+
+
+def test_a_user_whose_class_is_no_longer_for_the_namespace_can_be_edited_but_not_its_parameters():
+    gone = tenancy(machine_class(namespaceSelector={"matchLabels": {"team": "trading"}}))
+    old = user({"address": "a"})
+    assert check(user({"address": "a"}, priority=1), old=old, tenancy=gone).allowed
+    (found,) = check(user({"address": "b"}), old=old, tenancy=gone).violations
+    assert found.field == "spec.classRef"
 
 
 def test_a_namespace_may_take_only_classes():

@@ -2,12 +2,14 @@
 
 import time
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
 from crds.classes import ClassProblem, UnusableClass
 from crds.classrules import check_class, read_class
 from crds.classschema import class_definition
+from crds.parameters import UNREADABLE
 from crds.providers import ProviderPolicy
 from crds.scheduledmachineclass import ClassSpec
 from tests.corpus import Case, load_classes, machine_class
@@ -50,9 +52,39 @@ def test_everything_wrong_is_listed_at_once():
         "metadata.name",
         "metadata.namespace",
         "spec.priority",
+        "spec.parameters[0].schema",
         "spec.parameters[1].name",
         "spec.colour",
     }
+
+
+def test_a_mistake_elsewhere_hides_none_in_references():
+    raw = machine_class(priority=300)
+    raw["spec"]["bootstrapSpec"]["spec"] = {"version": "$(params.version)"}
+    assert [violation.field for violation in check_class(raw).violations] == [
+        "spec.priority",
+        "spec.bootstrapSpec.spec.version",
+    ]
+
+
+@pytest.mark.parametrize("parameters", [7, True, {}, {"address": {}}, "address", [7], [[]], [{"name": []}]], ids=repr)
+def test_parameters_that_make_no_sense_are_refused_and_nothing_raises(parameters):
+    assert any(
+        each.field.startswith("spec.parameters")
+        for each in check_class(machine_class(parameters=parameters)).violations
+    )
+
+
+@pytest.mark.parametrize("default", [2**70, "\ud800"], ids=["huge number", "half a character"])
+def test_what_is_no_json_is_called_that_and_not_too_large(default):
+    (found,) = check_class(machine_class(parameters=[{"name": "address", "default": default}])).violations
+    assert (found.field, found.message) == ("spec.parameters", UNREADABLE)
+
+
+def test_the_timeouts_of_a_class_that_cannot_be_used_can_still_be_read():
+    found = read_class(machine_class(priority=300, gracefulShutdownTimeout="2h", nodeDrainTimeout="soon"))
+    assert isinstance(found, UnusableClass)
+    assert (found.grace, found.drain) == (timedelta(hours=2), None)
 
 
 def test_a_reference_where_nothing_is_put_in_is_worth_a_warning():

@@ -115,6 +115,15 @@ def test_it_is_deleted_a_day_after_its_end_unless_it_is_to_be_kept(fields: dict[
     assert (after.delete, after.counts) == (deleted, None)
 
 
+def test_one_that_was_over_when_it_came_stays_for_a_day_and_decides_nothing():
+    late = TEN + 3 * KEPT
+    found = seen(stored(), late, OverrideStatus())
+    assert (found.delete, found.counts, found.changes_at) == (False, None, late + KEPT)
+    assert says(found)["InForce"] == "Over"
+    later = seen(stored(), late + KEPT, found.status)
+    assert (later.delete, later.counts) == (True, None)
+
+
 def test_one_that_is_being_deleted_decides_no_more():
     assert seen(stored(deleting=True), EIGHT).counts is None
 

@@ -23,6 +23,7 @@ SLOW: dict[str, tuple[dict[str, Any], Any]] = {
     "a choice of types": ({"items": {"anyOf": [{"type": "object"}] * 3500}}, ["a"] * 16_000),
     "a list of objects": ({"items": {"enum": [{"a": n} for n in range(5000)]}}, [{"a": -1}] * 8000),
     "much that is missing": ({"allOf": [{"contains": {"const": n}} for n in range(1500)]}, ["a"] * 16_000),
+    "divisions of huge numbers": ({"items": {"multipleOf": 1e-308}}, [1e308] * 10_000),
     "many names": (
         {"dependentSchemas": {f"{n:05d}": {"maxProperties": 1} for n in range(1500)}},
         {f"{n:05d}": 1 for n in range(6000)},
@@ -48,6 +49,13 @@ def test_the_largest_value_that_is_checked_is_checked_in_good_time(name):
         found = parameter_violations({"x": fitting}, {"x": parameter})
         assert time.process_time() - started < SECONDS
         assert not any("too long" in each.message for each in found), "it was checked"
+
+
+def test_divisions_count_as_what_they_take_and_not_as_the_few_bytes_of_their_numbers():
+    schema = {"items": {"allOf": [{"multipleOf": 1e-308}] * 100}}
+    (violation,) = check_class(class_with(schema=schema, default=[1e308] * 900)).violations
+    assert (violation.field, violation.message[:8]) == ("spec.parameters", "has defa")
+    assert not check_class(class_with(schema={"items": {"multipleOf": 8}}, default=[8] * 500)).violations
 
 
 def test_of_a_large_value_only_that_something_is_wrong_is_said():

@@ -70,8 +70,9 @@ def of_seven(base: Path) -> str:
     return (base / "desk-7" / "kustomization.yaml").read_text(encoding="utf-8")
 
 
-def test_the_overlays_of_a_list(assets: Assets, base: Path) -> None:
-    hosts = "7 10.20.3.7\n8 10.20.3.8\n12 10.20.4.12\n"
+@pytest.mark.parametrize("end", ["\n", "", "\n\n"], ids=["plain", "without the end of the last line", "blank line"])
+def test_the_overlays_of_a_list(assets: Assets, base: Path, end: str) -> None:
+    hosts = f"7 10.20.3.7\n8 10.20.3.8\n12 10.20.4.12{end}"
     script = pages.ROOT / "examples" / "classes" / "overlays.sh"
     subprocess.run(["sh", script], cwd=base, check=True, input=hosts, text=True)
     assert_desks(built(assets, base), {"desk-7": "10.20.3.7", "desk-8": "10.20.3.8", "desk-12": "10.20.4.12"})

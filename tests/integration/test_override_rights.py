@@ -11,6 +11,7 @@ from crds import names
 from crds.base import rfc3339
 from local.binaries import Assets
 from local.cluster import LocalCluster
+from service.kube.client import Client, PatchKind
 from service.kube.errors import Denied, Forbidden, Rejected
 from service.kube.resource import SCHEDULE_OVERRIDES
 from tests.charts.helm import Helm
@@ -93,6 +94,40 @@ async def test_an_override_that_is_replaced_as_a_whole_is_judged_as_one_that_is_
             await door.bob.replace(SCHEDULE_OVERRIDES, "replaced", taken, namespace=door.namespace)
     kept = await door.admin.get(SCHEDULE_OVERRIDES, "replaced", namespace=door.namespace)
     assert kept["spec"] == stored["spec"]
+
+
+async def test_server_side_apply_is_judged_as_any_other_write(door: Door) -> None:
+    stored = await apply(door, "alice", "applied")
+    assert stored["spec"]["requestedBy"] == door.accounts["alice"].name
+    again = await apply(door, "alice", "applied")
+    assert again["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
+    for user, change in (
+        ("alice", {"machines": ["desk-8"]}),
+        ("alice", {"state": "Closed"}),
+        ("bob", {"until": rfc3339(UNTIL + timedelta(hours=1))}),
+        ("platform", {"requestedBy": door.accounts["bob"].name, "until": rfc3339(UNTIL + timedelta(hours=1))}),
+    ):
+        with pytest.raises((Denied, Rejected)):
+            await apply(door, user, "applied", **change)
+    with pytest.raises((Denied, Rejected)):
+        await apply(door, "alice", "applied-to-another", machines=["desk-8"])
+    taken = await apply(door, "platform", "applied", until=rfc3339(UNTIL + timedelta(hours=1)))
+    assert taken["spec"]["requestedBy"] == door.accounts["platform"].name
+
+
+async def apply(door: Door, user: str, name: str, **spec: Any) -> Raw:
+    """As `kubectl apply --server-side --force-conflicts` does."""
+    client: Client = getattr(door, user)
+    stored: Raw = await client.patch(
+        SCHEDULE_OVERRIDES,
+        name,
+        door.body(name, user, **spec),
+        kind=PatchKind.APPLY,
+        namespace=door.namespace,
+        field_manager=user,
+        force=True,
+    )
+    return stored
 
 
 async def test_no_user_writes_when_an_override_was_accepted(door: Door) -> None:

@@ -111,9 +111,8 @@ def of_class(given: dict[str, Any] | None, **options: Any) -> Any:
 
 def test_a_class_is_judged_with_all_that_is_wrong():
     given = machine_class(parameters=[{"name": "a", "schema": {"$ref": "#"}}], priority=300)
-    assert causes(answered(Gate().validate_class(of_class(given)))) == {"spec.priority"}
-    given["spec"]["priority"] = 1
     assert causes(answered(Gate().validate_class(of_class(given)))) == {
+        "spec.priority",
         "spec.parameters[0].schema",
         "spec.infrastructureSpec.spec.address",
     }

@@ -74,6 +74,17 @@ def test_other_kinds_are_skipped_and_named(tmp_path, capsys):
     assert "skipped Machine worker" in printed.err
 
 
+def test_a_namespace_is_not_skipped_beside_a_machine_as_its_labels_count(tmp_path, capsys):
+    only = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": CLASSES_ONLY}}
+    assert main(["validate", "-f", written(tmp_path, only, machine())]) == 1
+    printed = capsys.readouterr()
+    assert "is required in this namespace" in printed.out
+    assert "skipped" not in printed.err
+    assert main(["validate", "-f", written(tmp_path, only)]) == 2
+    assert "skipped Namespace default (v1)" in capsys.readouterr().err
+
+
+CLASSES_ONLY = {"5spot.finos.org/tenancy": "classes"}
 LIST = {"apiVersion": "v1", "kind": "List"}
 
 

@@ -92,6 +92,14 @@ def test_a_lost_status_does_not_return_it_either() -> None:
     assert SINCE in plan.message
 
 
+def test_a_long_annotation_does_not_hide_how_to_acknowledge() -> None:
+    raw = builders.stored(builders.raw_spec())
+    raw["metadata"]["annotations"] = {names.ANNOTATION_RECLAIM_UNACKNOWLEDGED: "x" * 100_000}
+    intent = read_intent(raw, ProviderPolicy())
+    s = Situation.at(intent, builders.world(), MORNING)
+    assert "5spot resume desk -n team" in (report(s, decide(intent, s.world, MORNING), Outcome()).message or "")
+
+
 def test_an_acknowledged_reclaim_was_not_reverted_by_the_tool_that_enabled_the_schedule() -> None:
     seen = builders.world(status=ScheduledMachineStatus(last_reclaim=OVER), enabled_by="argocd-controller")
     assert decide(builders.intent(), seen, MORNING).reverted_by == "argocd-controller"

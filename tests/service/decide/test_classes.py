@@ -85,6 +85,25 @@ def test_parameters_that_do_not_fit_make_the_spec_invalid_but_the_timeouts_of_th
     assert intent(tenancy(strict), gracefulShutdownTimeout="3m").grace == timedelta(minutes=3)
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"namespaceSelector": {"matchLabels": {"team": "others"}}}, ClassProblem.NOT_ALLOWED),
+        ({"parameters": [{"name": "address", "schema": {"$ref": "#"}}]}, ClassProblem.INVALID),
+    ],
+)
+def test_the_timeouts_of_a_class_that_can_no_longer_be_used_bound_the_removal_of_its_machines(changes, problem):
+    found = intent(tenancy(machine_class(**changes, gracefulShutdownTimeout="2h", nodeDrainTimeout="1h")))
+    assert found.class_problem is not None
+    assert found.class_problem.problem is problem
+    assert (found.grace, found.drain) == (timedelta(hours=2), timedelta(hours=1))
+
+
+def test_a_mistake_in_the_machine_takes_the_timeouts_of_its_class_from_no_removal():
+    found = intent(tenancy(machine_class(gracefulShutdownTimeout="2h")), priority=300)
+    assert (found.invalid, found.grace) == (True, timedelta(hours=2))
+
+
 def test_a_class_that_can_be_used_gives_a_complete_spec():
     found = intent(tenancy(machine_class(priority=70)))
     assert found.priority == 70

@@ -7,6 +7,7 @@ import pytest
 from crds.calendars import CalendarShelf
 from crds.overriderules import check_override
 from crds.overrides import OverrideState
+from service.fleet.forecast import after_resumption
 from service.fleet.overrides import ListedOverrides
 from service.fleet.overriding import Draft, PointlessError, extension, resumption, skip, suspension
 from service.fleet.requests import overridable
@@ -117,6 +118,16 @@ def test_resuming_after_a_reclaim_acknowledges_it() -> None:
     machine = desk(annotations={"5spot.finos.org/reclaim-unacknowledged": "2026-03-06T11:00:00Z"})
     assert resumption(machine, NOON).acknowledge
     assert any("acknowledged" in each for each in machine.outranked)
+
+
+@pytest.mark.parametrize("value", ["", "\x1b[31m\nReady=True " + "x" * 100_000], ids=["empty", "hostile"])
+def test_a_reclaim_of_any_time_can_be_acknowledged_and_is_shown_as_harmless_text(value: str) -> None:
+    machine = desk(annotations={"5spot.finos.org/reclaim-unacknowledged": value})
+    done = resumption(machine, NOON)
+    assert done.acknowledge
+    said = " ".join(after_resumption(machine, done, NOON))
+    assert said.isprintable()
+    assert len(said) < 1000
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What machines of one kind usually need in their Cluster."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from service.observe.indexes import INDEXES
 from service.observe.usual import KEPT_SECONDS, MACHINES_MAX, UsualTimes
 from service.runtime.cache import Cache
 from service.runtime.key import Key
+from tests.corpus import machine_class
 from tests.service.decide.builders import raw_spec
 
 NINE = datetime(2026, 3, 6, 9, tzinfo=UTC)
@@ -46,7 +48,20 @@ def cache() -> Cache:
 
 @pytest.fixture
 def usual(cache: Any, clock: Clock) -> UsualTimes:
-    return UsualTimes(cache, clock)
+    return UsualTimes(cache, Outlines(machine_class()), clock)
+
+
+class Outlines:
+    """Classes, as the controller keeps them."""
+
+    def __init__(self, *classes: dict[str, Any]) -> None:
+        self.classes = {each["metadata"]["name"]: each for each in classes}
+
+    def names(self) -> Iterable[str]:
+        return self.classes
+
+    def outline(self, name: str) -> dict[str, Any] | None:
+        return self.classes.get(name)
 
 
 def put(cache: Cache, *machines: dict[str, Any]) -> None:
@@ -64,6 +79,19 @@ def test_it_is_what_nine_in_ten_services_of_the_kind_needed(cache, usual):
         stored("b", service(2 * MINUTE, MINUTE)),
     )
     assert usual.like(NEW) == Usual(3 * MINUTE, MINUTE)
+
+
+def of_class(name: str, *services: dict[str, str], of: str = "desk") -> dict[str, Any]:
+    """A machine at rest: only its class says of which kind it is."""
+    raw = stored(name, *services, classRef={"name": of})
+    del raw["spec"]["bootstrapSpec"], raw["spec"]["infrastructureSpec"]
+    return raw
+
+
+def test_machines_of_a_class_count_by_the_kind_of_their_class(cache, usual):
+    put(cache, of_class("a", *[service(MINUTE, MINUTE)] * 2), stored("b", service(3 * MINUTE, MINUTE)))
+    assert usual.like(NEW) == usual.like(of_class("new")) == Usual(3 * MINUTE, MINUTE)
+    assert usual.like(of_class("new", of="missing")) == UNKNOWN
 
 
 def test_other_clusters_namespaces_and_kinds_do_not_count(cache, usual):
