@@ -94,7 +94,12 @@ function connect() {
 async function received(said) {
   setClock(said);
   report(said.problem);
-  if (said.all) await readAll().catch(() => {});
+  if (said.all) {
+    const { namespace } = session;
+    await readAll().catch(() => {});
+    // Another page of this user chose another namespace.
+    if (session.namespace !== namespace) return location.reload();
+  }
   for (const row of said.rows ?? []) machines.set(keyOf(row), row);
   for (const key of said.gone ?? []) machines.delete(key);
   if (said.all || said.rows?.length || said.gone?.length || said.kinds.length) tell(said);
