@@ -54,3 +54,15 @@ def test_a_session_that_nobody_uses_ends_without_being_asked_for() -> None:
     now[0] = 11.0
     sessions.sweep()
     assert ended == [ALICE]
+
+
+def test_a_user_who_logs_in_again_and_again_ends_only_sessions_of_their_own() -> None:
+    now = [0.0]
+    sessions = Sessions[Any](monotonic=lambda: now[0])
+    alice = sessions.open(ALICE, b"alice")
+    mallory = []
+    for now[0] in range(1, doors.SESSIONS_MAX + 1):
+        mallory.append(sessions.open("what Mallory sees", b"mallory"))
+    assert sessions.find(alice) is ALICE
+    assert [bool(sessions.find(each)) for each in mallory].count(True) == doors.OWNER_MAX
+    assert sessions.find(mallory[-1])
