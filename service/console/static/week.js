@@ -3,7 +3,7 @@
 import { keyOf, listen, machines, post } from "/static/api.js";
 import { debounced, h } from "/static/dom.js";
 import { namespaceOf, pathOf } from "/static/fleet.js";
-import { chosen, filterBar, readFilter } from "/static/filters.js";
+import { chosen, emptyNote, filterBar, readFilter } from "/static/filters.js";
 import { LongList } from "/static/list.js";
 import { STATES, needsAttention, stateOf } from "/static/states.js";
 import { DAY, clock, date, fromIsoDay, isoDay, long, month, now, startOfDay, startOfMonth, startOfWeek, tickEvery, weekday } from "/static/time.js";
@@ -38,7 +38,11 @@ function rangeOf({ zoom, at }, step = 0) {
 
 export function title({ begins, ends }, zoom) {
   if (zoom === "day") return long(begins);
-  return zoom === "month" ? month(begins) : `${date(begins)} – ${long(ends - DAY)}`;
+  if (zoom === "month") return month(begins);
+  const last = startOfDay(ends, -1), [first, until] = [date(begins), date(last)].map((each) => each.split(" "));
+  const years = [begins, last].map((each) => new Date(each).getFullYear());
+  if (years[0] !== years[1]) return `${first.join(" ")} ${years[0]} – ${until.join(" ")} ${years[1]}`;
+  return `${first[1] === until[1] ? first[0] : first.join(" ")} – ${until.join(" ")} ${years[1]}`;
 }
 
 export function label(at, days) {
@@ -71,7 +75,7 @@ export function week(main) {
       h("div", { class: "cell machine", role: "cell" },
         h("span", { class: `sign ${needsAttention(row) ? "attention" : state}`, role: "img", "aria-label": STATES[state].label, title: STATES[state].label },
           STATES[needsAttention(row) ? "attention" : state].sign),
-        h("a", { href: pathOf(row) }, row.name), namespaceOf(row)),
+        h("a", { href: pathOf(row), title: row.name }, row.name), namespaceOf(row)),
       h("div", { class: "cell track", role: "cell" }, track));
     drawTrack(track, lines.get(keyOf(row)), range);
   }
@@ -124,9 +128,14 @@ export function week(main) {
       h("button", { type: "button", on: { click: () => moveTo(null) } }, "Now"),
       h("button", { type: "button", "aria-label": "Later", on: { click: () => moveTo(rangeOf(view, 1).begins) } }, "›")),
     zooms);
-  const update = () => list.set(chosen(filter));
+  const none = emptyNote();
+  const update = () => {
+    const shown = chosen(filter);
+    list.set(shown);
+    list.element.hidden = none.draw(shown);
+  };
   const bar = filterBar(filter, update);
-  main.replaceChildren(h("section", { class: "page week" }, tools, bar.element, list.element, legend()));
+  main.replaceChildren(h("section", { class: "page week" }, tools, bar.element, none.element, list.element, legend()));
   redraw();
   update();
   const timer = setInterval(tick, tickEvery());
