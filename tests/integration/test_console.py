@@ -160,6 +160,11 @@ async def test_a_page_hears_of_a_new_machine(page: httpx.AsyncClient, client: Cl
         await store(client, desk, "desk-8")
         found = await message(lines, lambda said: said.get("rows"))
         assert found["rows"][0]["name"] == "desk-8"
+        stored = await client.get(SCHEDULED_MACHINES, "desk-8", namespace=desk)
+        whole = {**SCHEDULED_MACHINES.envelope(), **stored, "status": {"phase": "Inactive", "message": "waits"}}
+        await client.replace(SCHEDULED_MACHINES, "desk-8", whole, namespace=desk, subresource="status")
+        found = await message(lines, lambda said: said.get("rows"))
+        assert (found["rows"][0]["phase"], found["rows"][0]["message"]) == ("Inactive", "waits")
         await client.delete(SCHEDULED_MACHINES, "desk-8", namespace=desk)
         await message(lines, lambda said: f"{desk}/desk-8" in said.get("gone", ()))
 
