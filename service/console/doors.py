@@ -96,6 +96,25 @@ class Sessions(Generic[Seen]):
             self.on_end(ended.seen)
 
 
+class PageKeys:
+    """A second secret for each cookie, which only pages of the console know.
+
+    Browsers send a cookie to every port of a host, so also to a server of another user of this machine. What a page
+    stores, they keep apart by port.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(COOKIE_BYTES)
+
+    def of(self, cookie: str) -> str:
+        """The key that belongs to a cookie; it does not follow from the cookie."""
+        return hmac.digest(self._secret, cookie.encode(), hashlib.sha256).hex()
+
+    def match(self, cookie: str, given: str) -> bool:
+        """Whether it is the key of the cookie."""
+        return hmac.compare_digest(self.of(cookie).encode(), given.encode())
+
+
 class OneTimeToken:
     """Can be exchanged once."""
 
