@@ -29,7 +29,7 @@ function why(found) {
     : [h("p", { class: "rule" }, h("span", { class: "sign served", "aria-hidden": "true" }, "✓ "), "The rule that decides: ", coded(found.rule)),
       h("p", {}, "What it does: ", coded(found.does)),
       h("details", {}, h("summary", {}, `${found.passed.length} rules before it do not apply`), h("ol", {}, found.passed.map((each) => h("li", {}, coded(each)))))];
-  return card("Why", h("p", { class: "lead" }, found.headline), found.meaning && !found.headline.includes(found.meaning) ? h("p", {}, found.meaning) : null,
+  return card("Why", h("p", { class: "lead" }, found.headline), found.meaning && !found.headline.includes(found.meaning) ? h("p", {}, coded(found.meaning)) : null,
     found.differs ? h("p", { class: "warning" }, found.differs) : null, rules,
     h("dl", { class: "facts" }, Object.entries(found.facts).map(([name, text]) => fact(name, text))),
     found.changes.length ? [h("h3", {}, "What changes it"), h("ul", {}, found.changes.map((each) => h("li", {}, coded(each))))] : null);
