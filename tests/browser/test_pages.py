@@ -1,12 +1,15 @@
 """Each page of the console in a real browser: it draws, nothing is refused, and assistive technology can use it."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.cluster import LocalCluster
 from service.console.feed import Feed
+from service.console.viewer import Viewer
 from service.kube.client import Client
 from service.kube.resource import SCHEDULED_MACHINES
 from tests.browser import scene
@@ -22,6 +25,20 @@ PAGES = {
     "report": ("/report", "Hours by day"),
 }
 SHOWN = {*PAGES, "week-dark", "fleet-phone", "week-phone"}
+THERE_AND_BACK = """
+const done = arguments[0], click = (label) => document.querySelector(`[aria-label=${label}]`).click();
+click("Later");
+setTimeout(() => {
+  click("Earlier");
+  const begun = performance.now(), timer = setInterval(() => {
+    const waited = performance.now() - begun;
+    if (waited < 15000 && !document.querySelector(".track-line .piece.served")) return;
+    clearInterval(timer);
+    done(waited);
+  }, 50);
+}, 200);
+"""
+"""Chooses the next week and, while its lines are asked for, this week again; how long its lines are not there."""
 SIZES = {"phone": (360, 740), "wide": (2560, 1300)}
 
 
@@ -102,6 +119,21 @@ async def test_a_page_whose_connection_broke_shows_what_changed_meanwhile(
     await scene.store(client, SCHEDULED_MACHINES, scene.machine(99, namespace), namespace, scene.status(99, 0))
     await page.type("[type=search]", "-99")
     await page.find("[href$='-99']")
+
+
+async def test_a_week_that_is_chosen_while_another_is_asked_for_has_its_lines(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Viewer.timelines
+
+    def slow(viewer: Viewer, *given: Any) -> dict[str, Any]:
+        time.sleep(0.7)
+        return whole(viewer, *given)
+
+    await page.open("/week")
+    await page.find(".track-line .piece.served")
+    monkeypatch.setattr(Viewer, "timelines", slow)
+    assert await page.answer(THERE_AND_BACK) < 10_000, "every 20 s it asks anyway"
 
 
 async def test_keys_change_pages_and_find_the_search_field(page: Page) -> None:

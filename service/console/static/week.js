@@ -57,6 +57,7 @@ export function legend() {
 
 export function week(main) {
   const filter = readFilter(), view = readView(), lines = new Map(), asked = new Set();
+  const stale = new Set(); // lines that stay until newer ones arrive
   let range = rangeOf(view), shownKeys = [];
   const scale = h("div", { class: "scale" });
   const heading = h("h1", { class: "range" });
@@ -81,19 +82,22 @@ export function week(main) {
   }
 
   const ask = debounced(async () => {
-    const wanted = shownKeys.filter((key) => !lines.has(key) && !asked.has(key)).slice(0, AT_ONCE);
+    const wanted = shownKeys.filter((key) => (!lines.has(key) || stale.has(key)) && !asked.has(key)).slice(0, AT_ONCE);
     if (!wanted.length) return;
     const current = range;
-    for (const key of wanted) asked.add(key);
+    for (const key of wanted) { asked.add(key); stale.delete(key); }
     try {
       const found = await post("/api/lines", { from: current.begins, to: current.ends, keys: wanted });
-      if (current !== range) return;
-      for (const [key, line] of Object.entries(found)) lines.set(key, line);
-      const fresh = new Set(wanted);
-      list.refresh((row) => row && fresh.has(keyOf(row)));
+      if (current === range) {
+        for (const [key, line] of Object.entries(found)) lines.set(key, line);
+        const fresh = new Set(wanted);
+        list.refresh((row) => row && fresh.has(keyOf(row)));
+      }
     } finally {
       for (const key of wanted) asked.delete(key);
     }
+    // They changed, or another week was chosen, while they were asked for.
+    if (current !== range || wanted.some((key) => stale.has(key))) ask();
   }, 30);
 
   function moveTo(at, zoom = view.zoom) {
@@ -101,6 +105,7 @@ export function week(main) {
     writeView(view);
     range = rangeOf(view);
     lines.clear();
+    stale.clear();
     redraw();
     list.refresh();
   }
@@ -142,15 +147,14 @@ export function week(main) {
   // What happened since then changes the lines of machines in service, also without a message.
   const refresher = setInterval(() => forget((key) => ["served", "joining", "leaving"].includes(stateOf(machines.get(key) ?? {}))), Math.max(2000, tickEvery() * 20));
   function forget(takes) {
-    for (const key of lines.keys()) if (takes(key)) lines.delete(key);
+    for (const key of lines.keys()) if (takes(key)) stale.add(key);
     ask();
   }
   const unlisten = listen((said) => {
     bar.draw();
-    if (said.all || said.kinds.length) lines.clear();
-    for (const row of said.rows ?? []) lines.delete(keyOf(row));
+    const changed = new Set((said.rows ?? []).map(keyOf));
     update();
-    ask();
+    forget((key) => said.all || said.kinds.length || changed.has(key));
   });
   return { title: "Week", search: bar.search, close: () => { clearInterval(timer); clearInterval(refresher); unlisten(); list.close(); } };
 }
