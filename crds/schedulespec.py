@@ -185,12 +185,16 @@ class ScheduleSpec(Model):
         return tuple(dict.fromkeys(named))
 
     def exception_on(self, day: date, calendars: Calendars) -> ExceptionOn | None:
-        """The exception that decides about a date, with the date's name; None if no readable one names it."""
-        number = day_of(day)
+        """What the deciding exception says of a date, with the date's name; None if no readable one names it."""
+        found = self.deciding_exception(day, calendars)
+        return ExceptionOn(found.state, found.name(day_of(day), calendars, self.timezone)) if found else None
+
+    def deciding_exception(self, day: date, calendars: Calendars) -> ExceptionSpec | None:
+        """The first exception that names a date; None if no readable one does."""
         for each in self.exceptions:
             source = each.source(calendars, self.timezone)
-            if source is not None and ExceptionRule(source, each.state).names(number):
-                return ExceptionOn(each.state, each.name(number, calendars, self.timezone))
+            if source is not None and ExceptionRule(source, each.state).names(day_of(day)):
+                return each
         return None
 
     def _rules(self, calendars: Calendars) -> Exceptions:

@@ -99,6 +99,7 @@ def _print_rules(console: Console, found: Explanation) -> None:
         console.print(_list("-", found.unread))
         return
     _section(console, "The rule that decides", _list("✓", [found.rule], "green"))
+    _section(console, "What it does", _list("→", [found.does]))
     if found.passed:
         _section(console, "Rules before it, which do not apply", _list("·", found.passed, "dim"))
 

@@ -118,7 +118,7 @@ class Top:
 
     async def _explained(self, asked: Scope) -> Sequence[str]:
         found = await fleet.read_explanation(self._access, asked)
-        rule = [f"Rule: {found.rule}"] if found.rule else [f"Not read: {each}" for each in found.unread]
+        rule = [f"Rule: {found.rule}: {found.does}"] if found.rule else [f"Not read: {each}" for each in found.unread]
         return [found.headline, *rule, *(f"→ {each}" for each in found.changes)]
 
     def _note(self, *lines: str) -> None:

@@ -16,7 +16,7 @@ from crds.schedulecalendar import CalendarStatus
 from crds.status import ScheduledMachineStatus
 from service.console import actions, answers, details, rights
 from service.console.actions import KillSwitch, NewOverride, RequestedAction
-from service.console.feed import Feed, clock_data
+from service.console.feed import RESUMED, Feed, clock_data
 from service.console.viewer import Viewer
 from service.fleet import requests
 from service.fleet.report import Report
@@ -90,9 +90,10 @@ async def machines(viewer: Seen) -> Response:
 
 
 @router.get("/feed")
-async def feed(viewer: Seen) -> Response:
+async def feed(viewer: Seen, request: Request) -> Response:
     """What changes, from now on."""
-    return StreamingResponse(Feed(viewer).messages(), media_type="text/event-stream", headers=STREAM_HEADERS)
+    messages = Feed(viewer, resumed=RESUMED in request.headers).messages()
+    return StreamingResponse(messages, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 @router.post("/lines")

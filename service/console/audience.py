@@ -1,12 +1,13 @@
 """Who looks at the console of a cluster: users by their tokens, and for each user one set of watches.
 
 Every request of a user goes out with the token that the user gave. Watches are shared by the sessions of one user, so
-that an API server sees at most four for each. Users are told apart by all that the API server says of them, groups
-included.
+that an API server sees at most four for each: all of them show the namespace that the user chose last. Users are told
+apart by all that the API server says of them, groups included.
 """
 
 import asyncio
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,10 +45,10 @@ class SharedViewer:
     viewer: Viewer
     token: Token
     starting: "asyncio.Task[None]"
-    sessions: int = 0
+    callers: "set[Caller]" = field(default_factory=set)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Caller:
     """One session: its own client, and what it shares with other sessions of the same user."""
 
@@ -68,6 +69,8 @@ class Audience:
     make_room: Callable[[], bool] = lambda: False
     """Ends a session; whether there was one."""
     shared: dict[WatchKey, SharedViewer] = field(default_factory=dict)
+    _joining: "weakref.WeakValueDictionary[bytes, asyncio.Lock]" = field(default_factory=weakref.WeakValueDictionary)
+    """Sessions of one user begin one after the other."""
     _ending: set["asyncio.Task[None]"] = field(default_factory=set)
 
     async def join(self, text: str, namespace: str | None) -> Caller:
@@ -75,18 +78,16 @@ class Audience:
         own = Client(self.endpoint, Token(text))
         try:
             key = WatchKey(await identity(own), namespace)
-            shared = self.shared.get(key) or self._start(key, text)
-            shared.sessions += 1
-            try:
-                await asyncio.shield(shared.starting)
-            except BaseException:
-                self._leave(key)
-                raise
+            async with self._joining.setdefault(key.user, asyncio.Lock()):
+                shared = await self._started(key, text)
+                caller = Caller(key, text, shared.viewer.seen_by(own), self.monotonic())
+                shared.callers.add(caller)
+                self._gather(key, shared)
         except BaseException:
             await own.close()
             raise
         shared.token.token = text
-        return Caller(key, text, shared.viewer.seen_by(own), self.monotonic())
+        return caller
 
     async def verify(self, caller: Caller) -> None:
         """`Unauthorized` if the API server no longer accepts the token, or takes its owner for another user."""
@@ -102,13 +103,27 @@ class Audience:
         """Ends a session, and the watches if it was the user's last."""
         caller.viewer.wake()
         self._later(caller.viewer.client.close())
-        self._leave(caller.key)
+        shared = self.shared.get(caller.key)
+        if shared is not None:
+            shared.callers.discard(caller)
+            if not shared.callers:
+                self._end(caller.key)
 
     async def stop(self) -> None:
         """Ends all watches."""
         for key in tuple(self.shared):
             self._end(key)
         await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def _started(self, key: WatchKey, text: str) -> SharedViewer:
+        shared = self.shared.get(key) or self._start(key, text)
+        try:
+            await asyncio.shield(shared.starting)
+        except BaseException:
+            if self.shared.get(key) is shared and not shared.callers:
+                self._end(key)
+            raise
+        return shared
 
     def _start(self, key: WatchKey, text: str) -> SharedViewer:
         while len(self.shared) >= USERS_MAX and self.make_room():
@@ -119,12 +134,15 @@ class Audience:
         self.shared[key] = made
         return made
 
-    def _leave(self, key: WatchKey) -> None:
-        found = self.shared.get(key)
-        if found is not None:
-            found.sessions -= 1
-            if found.sessions <= 0:
-                self._end(key)
+    def _gather(self, key: WatchKey, shared: SharedViewer) -> None:
+        """The user's other sessions show this namespace from now on; their pages connect and read again."""
+        for other in [each for each in self.shared if each.user == key.user and each != key]:
+            for caller in self.shared[other].callers:
+                seen = shared.viewer.seen_by(caller.viewer.client)
+                seen.still = caller.viewer.still
+                caller.key, caller.viewer = key, seen
+                shared.callers.add(caller)
+            self._end(other)
 
     def _end(self, key: WatchKey) -> None:
         self._later(_stopped(self.shared.pop(key)))

@@ -156,7 +156,7 @@ class ClusterEntrance:
     async def _added(self, request: Request, key: str, token: str, namespace: str) -> Caller:
         caller = await self._let_in(request, token, namespace)
         caller.viewer.still = lambda: self.sessions.find(key) is not None
-        self.sessions.add(key, caller)
+        self.sessions.add(key, caller, caller.key.user)
         return caller
 
     async def _let_in(self, request: Request, token: str, namespace: str) -> Caller:
@@ -182,7 +182,7 @@ class ClusterEntrance:
         return caller.viewer
 
     def _begin(self, answer: Response, caller: Caller) -> None:
-        cookie = self.sessions.open(caller)
+        cookie = self.sessions.open(caller, caller.key.user)
         caller.viewer.still = lambda: self.sessions.find(cookie) is not None
         self._set(answer, self.cookie, cookie)
 

@@ -1,9 +1,11 @@
 """One machine at length, read when its page asks: conditions, events, why, rights, and the object itself."""
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
+import orjson
 import yaml
 
 from crds.providers import ProviderPolicy
@@ -19,12 +21,15 @@ from service.fleet.summary import Summary
 from service.fleet.timeline import milliseconds
 from service.kube.errors import KubeError
 from service.kube.resource import EVENTS, SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
-from service.runtime.cache import slim
+from service.runtime.cache import packed, slim
 from service.runtime.key import Key
 
 Raw = dict[str, Any]
 EVENTS_SHOWN: Final = 40
 EVENTS_READ: Final = 500
+YAML_MAX: Final = 256 * 1024
+"""A longer object would keep all other users of the console waiting while it is written out."""
+_DUMPER: Final[type[Any]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 async def read(viewer: Viewer, key: Key) -> Raw:
@@ -44,8 +49,18 @@ async def read(viewer: Viewer, key: Key) -> Raw:
         "events": events,
         "rights": allowed,
         "killSwitch": (whole.get("spec") or {}).get("killSwitch") is True,
-        "yaml": yaml.safe_dump(whole, sort_keys=False, allow_unicode=True),
+        "yaml": _yaml(whole),
     }
+
+
+def _yaml(whole: Raw) -> str:
+    """The object as text, unless it is very long or deep."""
+    with suppress(orjson.JSONEncodeError):
+        if len(packed(whole)) <= YAML_MAX:
+            return str(yaml.dump(whole, Dumper=_DUMPER, sort_keys=False, allow_unicode=True))
+    metadata = whole["metadata"]
+    command = f"kubectl get scheduledmachine {metadata['name']} -n {metadata['namespace']} -o yaml"
+    return f"# The object is too large for this page. To read it:\n#   {command}\n"
 
 
 async def _taken(viewer: Viewer, raw: Raw, summary: Summary) -> Snapshot:

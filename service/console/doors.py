@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -13,6 +13,8 @@ COOKIE_BYTES: Final = 32
 TOKEN_BYTES: Final = 16
 """Short, so that the address fits a line of a terminal; an attacker cannot guess it in the time that it is good for."""
 SESSIONS_MAX: Final = 256
+OWNER_MAX: Final = 16
+"""Sessions of one user: nobody can end those of all others by logging in again and again."""
 
 
 @dataclass(slots=True)
@@ -22,6 +24,7 @@ class ConsoleSession(Generic[Seen]):
     seen: Seen
     begun: float
     last_used: float
+    owner: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -34,19 +37,22 @@ class Sessions(Generic[Seen]):
     on_end: Callable[[Seen], None] = lambda _seen: None
     _known: dict[bytes, ConsoleSession[Seen]] = field(default_factory=dict)
 
-    def open(self, seen: Seen) -> str:
+    def open(self, seen: Seen, owner: bytes | None = None) -> str:
         """A cookie for a new session."""
         cookie = secrets.token_urlsafe(COOKIE_BYTES)
-        self.add(cookie, seen)
+        self.add(cookie, seen, owner)
         return cookie
 
-    def add(self, cookie: str, seen: Seen) -> None:
-        """A session for those who know the cookie, or a secret of their own."""
+    def add(self, cookie: str, seen: Seen, owner: bytes | None = None) -> None:
+        """A session for those who know the cookie, or a secret of their own; `owner` tells users apart."""
         now = self.monotonic()
+        self.close(cookie)
+        theirs = [key for key, session in self._known.items() if owner is not None and session.owner == owner]
+        if len(theirs) >= OWNER_MAX:
+            self._end(self._oldest(theirs))
         while len(self._known) >= SESSIONS_MAX:
             self.drop_oldest()
-        self.close(cookie)
-        self._known[_hashed(cookie)] = ConsoleSession(seen, now, now)
+        self._known[_hashed(cookie)] = ConsoleSession(seen, now, now, owner)
 
     def find(self, cookie: str | None) -> Seen | None:
         """What the browser with this cookie sees; None if it was not let in, or no longer is."""
@@ -69,7 +75,7 @@ class Sessions(Generic[Seen]):
         """Ends the session that was used least recently; whether there was one."""
         if not self._known:
             return False
-        self._end(min(self._known, key=lambda each: self._known[each].last_used))
+        self._end(self._oldest(self._known))
         return True
 
     def sweep(self) -> None:
@@ -78,6 +84,9 @@ class Sessions(Generic[Seen]):
         for key in [key for key, session in self._known.items() if self._over(session, now)]:
             self._end(key)
 
+    def _oldest(self, keys: Iterable[bytes]) -> bytes:
+        return min(keys, key=lambda each: self._known[each].last_used)
+
     def _over(self, session: ConsoleSession[Seen], now: float) -> bool:
         return now - session.begun > self.lasts or now - session.last_used > self.idle
 
@@ -85,6 +94,25 @@ class Sessions(Generic[Seen]):
         ended = self._known.pop(key, None)
         if ended is not None:
             self.on_end(ended.seen)
+
+
+class PageKeys:
+    """A second secret for each cookie, which only pages of the console know.
+
+    Browsers send a cookie to every port of a host, so also to a server of another user of this machine. What a page
+    stores, they keep apart by port.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(COOKIE_BYTES)
+
+    def of(self, cookie: str) -> str:
+        """The key that belongs to a cookie; it does not follow from the cookie."""
+        return hmac.digest(self._secret, cookie.encode(), hashlib.sha256).hex()
+
+    def match(self, cookie: str, given: str) -> bool:
+        """Whether it is the key of the cookie."""
+        return hmac.compare_digest(self.of(cookie).encode(), given.encode())
 
 
 class OneTimeToken:

@@ -21,12 +21,17 @@ SILENCE_SECONDS: Final = 15.0
 MANY: Final = 1000
 """With more changes than this a page reads everything again."""
 
+FIRST_ID: Final = b"id: 1\n"
+"""A browser that connects again by itself repeats the id in a header, and so says that its page was open before."""
+RESUMED: Final = "last-event-id"
+
 
 class Feed:
-    """What one open page has not been sent yet."""
+    """What one open page has not been sent yet; `resumed` says that it missed what changed since its last feed."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: Viewer, *, resumed: bool = False) -> None:
         self._viewer = viewer
+        self._resumed = resumed
         self._bell = Bell()
         self._machines: set[Key] = set()
         self._kinds: set[str] = set()
@@ -35,7 +40,7 @@ class Feed:
         """Messages, until the page is closed."""
         self._viewer.listen(self._changed)
         try:
-            yield self._message()
+            yield FIRST_ID + self._message(everything=self._resumed)
             while not self._viewer.ended:
                 await self._bell.wait(SILENCE_SECONDS)
                 await asyncio.sleep(TOGETHER_SECONDS)
@@ -50,12 +55,12 @@ class Feed:
             self._kinds.add(kind)
         self._bell.ring()
 
-    def _message(self) -> bytes:
+    def _message(self, *, everything: bool = False) -> bytes:
         machines, kinds = self._machines, self._kinds
         self._machines, self._kinds = set(), set()
         shown = self._viewer.machines.shown
         head = {**clock_data(self._viewer.clock), "kinds": sorted(kinds), "problem": self._viewer.problem}
-        if len(machines) > MANY:
+        if everything or len(machines) > MANY:
             return b"data: " + orjson.dumps({**head, "all": True}) + b"\n\n"
         gone = [str(key) for key in machines if key not in shown]
         rows = b",".join(shown[key] for key in machines if key in shown)

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.console import answers
-from service.console.doors import OneTimeToken, Sessions
+from service.console.doors import OneTimeToken, PageKeys, Sessions
 from service.console.guard import AllowedOrigins
 from service.console.server import application
 from service.console.viewer import Viewer, ViewPlace
@@ -18,6 +18,9 @@ from service.http.servers import BoundServer, bound
 
 LOOPBACK: Final = "127.0.0.1"
 CLOSED: Final = "This browser has no session: open the address that 5spot console printed."
+KEY_HEADER: Final = "x-5spot-key"
+KEY_PARAMETER: Final = "key"
+"""For the feed, as an EventSource sends no headers."""
 USED: Final = "This address was used before: it opens the console once. Start 5spot console again for a new one."
 
 
@@ -31,12 +34,13 @@ class Given(BaseModel):
 
 @dataclass(slots=True)
 class LocalEntrance:
-    """Exchanges the token once for a cookie."""
+    """Exchanges the token once for a cookie, and a key that the page sends beside it."""
 
     viewed: Viewer
     port: int
     token: OneTimeToken = field(default_factory=OneTimeToken)
     sessions: Sessions[Viewer] = field(default_factory=Sessions)
+    keys: PageKeys = field(default_factory=PageKeys)
 
     @property
     def cookie(self) -> str:
@@ -55,8 +59,8 @@ class LocalEntrance:
         async def exchange(given: Given) -> Response:
             if not self.token.redeem(given.token):
                 return answers.refused(403, USED)
-            answer = answers.data({"welcome": True})
             cookie = self.sessions.open(self.viewed)
+            answer = answers.data({"key": self.keys.of(cookie)})
             answer.set_cookie(self.cookie, cookie, httponly=True, samesite="strict", path="/")
             return answer
 
@@ -69,8 +73,10 @@ class LocalEntrance:
         return answers.refused(401, CLOSED)
 
     async def viewer(self, request: Request) -> Viewer | None:
-        """The one viewer, for a browser with a session."""
-        return self.sessions.find(request.cookies.get(self.cookie))
+        """The one viewer, for a page with a session and its key."""
+        cookie = request.cookies.get(self.cookie, "")
+        given = request.headers.get(KEY_HEADER) or request.query_params.get(KEY_PARAMETER, "")
+        return self.sessions.find(cookie) if self.keys.match(cookie, given) else None
 
 
 @asynccontextmanager

@@ -52,7 +52,9 @@ class Explanation:
     passed: tuple[str, ...]
     """When the rules apply that come before the deciding one and do not apply now; empty if not every input is read."""
     rule: str
-    """When the deciding rule applies, and what it does; empty if not every input is read."""
+    """When the deciding rule applies; empty if not every input is read."""
+    does: str
+    """What that rule does; empty likewise."""
     facts: tuple[Fact, ...]
     changes: tuple[str, ...]
     """What would change it: a boundary of the schedule, or something that a person can do."""
@@ -67,6 +69,7 @@ class Explanation:
             "meaning": self.meaning,
             "passed": list(self.passed),
             "rule": self.rule,
+            "does": self.does,
             "facts": {fact.name: fact.text for fact in self.facts},
             "changes": list(self.changes),
             "unread": list(self.unread),
@@ -87,7 +90,8 @@ def explain(snapshot: Snapshot, summary: Summary, now: datetime) -> Explanation:
         headline=_headline(summary),
         meaning=_meaning(summary.reason),
         passed=tuple(_plain(rule.when) for rule in decided.passed) if decided else (),
-        rule=_plain(f"{decided.rule.when}: {decided.rule.then}") if decided else "",
+        rule=_plain(decided.rule.when) if decided else "",
+        does=_plain(decided.rule.then) if decided else "",
         facts=tuple(_facts(snapshot, summary, now)),
         changes=tuple(_changes(summary, now)),
         unread=tuple(snapshot.unread),

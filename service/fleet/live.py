@@ -33,6 +33,8 @@ class LiveView(Generic[Shown]):
         self.resource = resource
         self._reduce, self._slim = reduce, slim
         self._newest: tuple[Key, Shown] | None = None
+        self._shown_since: dict[Key, str] = {}
+        """The version of each object from which on what is shown is as it is now."""
         self._informer = Informer(client, resource, namespaces=(namespace,) if namespace else (), slim=self._slimmed)
         self._listeners: list[Callable[[Key], None]] = []
         self._informer.listen(self._changed)
@@ -72,13 +74,23 @@ class LiveView(Generic[Shown]):
         return (found for key in self._informer if (found := self._informer.get(key)) is not None)
 
     def _slimmed(self, raw: Raw) -> Raw:
-        """What the cache keeps; what is shown is made of the whole object, for the change that comes next."""
-        self._newest = Key(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]), self._reduce(raw)
-        return self._slim(raw)
+        """What the cache keeps; what is shown is made of the whole object, for the change that comes next.
+
+        The cache reports a change of what it keeps. So that it reports any change of what is shown, it also keeps since
+        when that is as it is.
+        """
+        key, shown = Key(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]), self._reduce(raw)
+        self._newest = key, shown
+        if key not in self._shown_since or self.shown.get(key) != shown:
+            self._shown_since[key] = raw["metadata"]["resourceVersion"]
+        kept = self._slim(raw)
+        kept["shownSince"] = self._shown_since[key]
+        return kept
 
     def _changed(self, change: Change) -> None:
         if change.type is EventType.DELETED:
             self.shown.pop(change.key, None)
+            self._shown_since.pop(change.key, None)
         elif self._newest is not None and self._newest[0] == change.key:
             self.shown[change.key] = self._newest[1]
         for listener in tuple(self._listeners):

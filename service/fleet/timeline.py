@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from crds.calendars import Calendars, Undecidable
+from crds.dates import day_of
 from crds.history import ServiceRecord
 from crds.overrides import Override
 from crds.partial import read_partial
@@ -88,15 +89,16 @@ def _wanted(effective: Effective, period: TimelinePeriod, now: datetime) -> Iter
 def _exceptions(
     spec: ScheduleSpec | None, calendars: Calendars, period: TimelinePeriod
 ) -> Iterator[tuple[int, int, str, str]]:
-    """The dates that an exception decides about, with their names."""
+    """The dates that an exception decides about, with their names, or that of the calendar."""
     if spec is None or not spec.exceptions:
         return
     day = (period.begins - _DAY).date()
     while day <= (period.ends + _DAY).date():
-        found = spec.exception_on(day, calendars)
+        found = spec.deciding_exception(day, calendars)
         span = period.cut(midnight(day, spec.timezone), midnight(day + _DAY, spec.timezone))
         if found is not None and span is not None:
-            yield *span, found.state.value, found.name
+            calendar = found.calendar_ref.name if found.calendar_ref else ""
+            yield *span, found.state.value, found.name(day_of(day), calendars, spec.timezone) or calendar
         day += _DAY
 
 

@@ -153,7 +153,7 @@ def joining(number: int) -> Raw:
 
 
 def broken(number: int) -> Raw:
-    said = "Cluster lab does not exist; create it, or correct spec.clusterName."
+    said = "Cluster studio does not exist; create it, or correct spec.clusterName."
     return waiting(number, 2) | {
         "phase": "Error",
         "message": said,

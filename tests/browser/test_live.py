@@ -96,7 +96,8 @@ async def test_a_user_without_rights_sees_no_button_and_a_forged_request_is_refu
         assert await page.run("return document.querySelectorAll('[data-action]').length") == 0
         path = f"/api/machines/{namespace}/worker/actions"
         forged = await page.run(
-            "return fetch(arguments[0], {method: 'POST', headers: {'Content-Type': 'application/json'},"
+            "return fetch(arguments[0], {method: 'POST', headers: {'Content-Type': 'application/json',"
+            " 'X-5spot-Key': localStorage.getItem('5spot-key')},"
             " body: JSON.stringify({action: 'extend'})}).then((answer) => answer.status)",
             path,
         )

@@ -1,12 +1,17 @@
 """Each page of the console in a real browser: it draws, nothing is refused, and assistive technology can use it."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.cluster import LocalCluster
+from service.console.feed import Feed
+from service.console.viewer import Viewer
 from service.kube.client import Client
+from service.kube.resource import SCHEDULED_MACHINES
 from tests.browser import scene
 from tests.browser.chromium import Page
 from tests.browser.conftest import OpenPage
@@ -20,6 +25,20 @@ PAGES = {
     "report": ("/report", "Hours by day"),
 }
 SHOWN = {*PAGES, "week-dark", "fleet-phone", "week-phone"}
+THERE_AND_BACK = """
+const done = arguments[0], click = (label) => document.querySelector(`[aria-label=${label}]`).click();
+click("Later");
+setTimeout(() => {
+  click("Earlier");
+  const begun = performance.now(), timer = setInterval(() => {
+    const waited = performance.now() - begun;
+    if (waited < 15000 && !document.querySelector(".track-line .piece.served")) return;
+    clearInterval(timer);
+    done(waited);
+  }, 50);
+}, 200);
+"""
+"""Chooses the next week and, while its lines are asked for, this week again; how long its lines are not there."""
 SIZES = {"phone": (360, 740), "wide": (2560, 1300)}
 
 
@@ -61,7 +80,7 @@ def place(pictures: Path, elsewhere: Path, name: str) -> Path:
 async def drawn(page: Page, name: str) -> None:
     """Waits for what comes after the first drawing."""
     if name in ("week", "machine"):
-        await page.find(".piece.served")
+        await page.find(".track-line .piece.served")
 
 
 async def test_the_address_holds_the_filter_and_the_zoom(page: Page) -> None:
@@ -72,11 +91,49 @@ async def test_the_address_holds_the_filter_and_the_zoom(page: Page) -> None:
     assert all(name.startswith("lab-") for name in names)
     await page.click(".chip.served")
     await page.until(lambda: page.run("return location.search === '?q=lab'"), "the state leaves the address")
+    await page.open("/week?q=nobody")
+    await page.shows("No machine matches the filter.")
     await page.open("/week?zoom=day&at=2026-11-17")
     await page.shows("Tue 17 Nov 2026")
     await page.click("[data-zoom=month]")
     await page.shows("November 2026")
     assert "zoom=month" in await page.run("return location.search")
+
+
+async def test_a_page_whose_connection_broke_shows_what_changed_meanwhile(
+    page: Page, client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = Feed.messages, list[bytes]()
+
+    async def breaks_once(feed: Feed) -> AsyncIterator[bytes]:
+        async for each in whole(feed):
+            yield each
+            if not broken:
+                broken.append(each)
+                return
+
+    monkeypatch.setattr(Feed, "messages", breaks_once)
+    await page.open("/fleet")
+    await page.shows("desk-0")
+    await page.until(lambda: bool(broken), "the first feed has ended")
+    await scene.store(client, SCHEDULED_MACHINES, scene.machine(99, namespace), namespace, scene.status(99, 0))
+    await page.type("[type=search]", "-99")
+    await page.find("[href$='-99']")
+
+
+async def test_a_week_that_is_chosen_while_another_is_asked_for_has_its_lines(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Viewer.timelines
+
+    def slow(viewer: Viewer, *given: Any) -> dict[str, Any]:
+        time.sleep(0.7)
+        return whole(viewer, *given)
+
+    await page.open("/week")
+    await page.find(".track-line .piece.served")
+    monkeypatch.setattr(Viewer, "timelines", slow)
+    assert await page.answer(THERE_AND_BACK) < 10_000, "every 20 s it asks anyway"
 
 
 async def test_keys_change_pages_and_find_the_search_field(page: Page) -> None:

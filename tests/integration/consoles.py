@@ -70,6 +70,7 @@ async def browser(entrance: LocalEntrance, *, let_in: bool = True) -> AsyncItera
         if let_in:
             answer = await made.post("/session", json={"token": entrance.token.text})
             assert answer.status_code == 200, answer.text
+            made.headers["X-5spot-Key"] = answer.json()["key"]
         yield made
 
 

@@ -15,7 +15,7 @@ from local.crds import apply
 from service.console.local import LocalEntrance
 from service.kube.client import Client
 from service.kube.resource import SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
-from service.kube.transport import Call
+from service.kube.transport import Call, Request
 from tests.corpus import base
 from tests.integration.api_door import moved, served
 from tests.integration.consoles import WITHIN, browser, console, message, user
@@ -78,6 +78,17 @@ async def test_the_token_lets_one_browser_in_once(entrance: LocalEntrance) -> No
         assert again.status_code == 403
         assert "used before" in again.json()["error"]
         assert (await second.get("/api/machines")).status_code == 401
+
+
+async def test_a_cookie_alone_opens_nothing_as_servers_on_other_ports_get_it_too(page: httpx.AsyncClient) -> None:
+    key = page.headers.pop("X-5spot-Key")
+    for given in ("", "0" * len(key), "é"):
+        headers = httpx.Headers([(b"X-5spot-Key", given.encode())])
+        for path in ("/api/machines", "/api/session", "/api/feed", "/api/feed?key=", "/api/feed?key=guess"):
+            assert (await page.get(path, headers=headers)).status_code == 401, (given, path)
+    assert (await page.get("/api/machines", headers={"X-5spot-Key": key})).status_code == 200
+    async with page.stream("GET", f"/api/feed?key={key}") as feed:
+        assert feed.status_code == 200
 
 
 async def test_scripts_and_other_sites_do_not_get_the_cookie(entrance: LocalEntrance) -> None:
@@ -160,8 +171,33 @@ async def test_a_page_hears_of_a_new_machine(page: httpx.AsyncClient, client: Cl
         await store(client, desk, "desk-8")
         found = await message(lines, lambda said: said.get("rows"))
         assert found["rows"][0]["name"] == "desk-8"
+        stored = await client.get(SCHEDULED_MACHINES, "desk-8", namespace=desk)
+        whole = {**SCHEDULED_MACHINES.envelope(), **stored, "status": {"phase": "Inactive", "message": "waits"}}
+        await client.replace(SCHEDULED_MACHINES, "desk-8", whole, namespace=desk, subresource="status")
+        found = await message(lines, lambda said: said.get("rows"))
+        assert (found["rows"][0]["phase"], found["rows"][0]["message"]) == ("Inactive", "waits")
         await client.delete(SCHEDULED_MACHINES, "desk-8", namespace=desk)
         await message(lines, lambda said: f"{desk}/desk-8" in said.get("gone", ()))
+
+
+@pytest.mark.parametrize("levels", [900, 1500], ids=["deep", "deeper than our decoder goes"])
+async def test_an_object_of_any_depth_has_a_page_and_holds_up_no_other(
+    page: httpx.AsyncClient, client: Client, desk: str, levels: int
+) -> None:
+    await store(client, desk, "desk-8")
+    change = '{"spec":{"bootstrapSpec":{"spec":' + '{"k":' * levels + "1" + "}" * (levels + 3)
+    path = SCHEDULED_MACHINES.item("desk-8", desk)
+    headers = {"Content-Type": "application/merge-patch+json"}
+    await client.transport.call(Request("patch", "PATCH", path, "scheduledmachines", change.encode(), headers))
+    answer = await page.get(f"/api/machines/{desk}/desk-8")
+    assert answer.status_code == 200, answer.text
+    assert "too large for this page" in answer.json()["yaml"]
+    assert {row["name"] for row in (await page.get("/api/machines")).json()} == {"desk-7", "desk-8"}
+
+
+async def test_a_page_that_listens_again_is_told_to_read_everything(page: httpx.AsyncClient) -> None:
+    async with page.stream("GET", "/api/feed", headers={"Last-Event-ID": "1"}) as feed:
+        assert (await message(feed.aiter_lines(), lambda said: "now" in said))["all"] is True
 
 
 async def test_at_rest_there_are_four_watches_and_nothing_else(small_cluster: LocalCluster, desk: str) -> None:

@@ -131,7 +131,7 @@ async def test_sessions_of_one_user_share_their_watches_and_the_last_one_ends_th
     async with browser(entrance[1]) as first, browser(entrance[1]) as second:
         for page in (first, second):
             await page.post("/login", json={"token": bob, "namespace": desk})
-        assert [each.sessions for each in shared.values()] == [2]
+        assert [len(each.callers) for each in shared.values()] == [2]
         await first.post("/logout", json={})
         assert (await first.get("/api/machines")).status_code == 401
         assert (await second.get("/api/machines")).status_code == 200
@@ -142,6 +142,28 @@ async def test_sessions_of_one_user_share_their_watches_and_the_last_one_ends_th
             async with asyncio.timeout(WITHIN):
                 assert [line async for line in lines if line.startswith("event")] == []
         assert shared == {}
+
+
+async def test_a_user_has_one_set_of_watches_for_the_namespace_that_was_chosen_last(
+    entrance: Any, desk: str, bob: str
+) -> None:
+    shared = entrance[0].audience.shared
+    async with browser(entrance[1]) as first, browser(entrance[1]) as second, browser(entrance[1]) as third:
+        await first.post("/login", json={"token": bob})
+        async with first.stream("GET", "/api/feed") as feed:
+            lines = feed.aiter_lines()
+            await message(lines, lambda said: "now" in said)
+            assert (await second.post("/login", json={"token": bob, "namespace": desk})).status_code == 200
+            assert [key.namespace for key in shared] == [desk]
+            async with asyncio.timeout(WITHIN):
+                assert [line async for line in lines if line.startswith("event")] == [], "its page connects again"
+        assert [row["name"] for row in (await first.get("/api/machines")).json()] == ["desk-7"]
+        assert (await first.get("/api/session")).json()["namespace"] == desk
+        many = [third.post("/login", json={"token": bob, "namespace": f"n-{number}"}) for number in range(8)]
+        assert {answer.status_code for answer in await asyncio.gather(*many)} == {200}
+        assert len(shared) == 1
+        await first.post("/logout", json={})
+        assert (await second.get("/api/session")).json()["namespace"].startswith("n-")
 
 
 async def test_a_token_that_is_revoked_ends_its_session(

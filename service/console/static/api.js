@@ -6,6 +6,8 @@ export const machines = new Map();
 export const session = { user: "", namespace: "", unread: {}, problem: "", version: "" };
 const listeners = new Set();
 let feed = null, retry = 0;
+// Of a console on this machine: cookies go to every port of a host, what a page stores does not.
+const KEY = "5spot-key";
 
 export class Refused extends Error {
   constructor(status, said) {
@@ -16,7 +18,7 @@ export class Refused extends Error {
 }
 
 async function request(method, path, body) {
-  const options = { method, headers: {}, cache: "no-store" };
+  const key = localStorage.getItem(KEY), options = { method, headers: key ? { "X-5spot-Key": key } : {}, cache: "no-store" };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
     options.headers["Content-Type"] = "application/json";
@@ -48,7 +50,8 @@ export async function start() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token) {
     history.replaceState(null, "", location.pathname + location.search);
-    await post("/session", { token });
+    const { key } = await post("/session", { token });
+    localStorage.setItem(KEY, key);
   }
   await readAll();
   connect();
@@ -78,7 +81,8 @@ async function resume() {
 
 function connect() {
   disconnect();
-  feed = new EventSource("/api/feed");
+  const key = localStorage.getItem(KEY);
+  feed = new EventSource(key ? `/api/feed?key=${key}` : "/api/feed");
   feed.onopen = () => report("");
   feed.onmessage = (event) => received(JSON.parse(event.data));
   feed.onerror = () => {
@@ -94,7 +98,12 @@ function connect() {
 async function received(said) {
   setClock(said);
   report(said.problem);
-  if (said.all) await readAll().catch(() => {});
+  if (said.all) {
+    const { namespace } = session;
+    await readAll().catch(() => {});
+    // Another page of this user chose another namespace.
+    if (session.namespace !== namespace) return location.reload();
+  }
   for (const row of said.rows ?? []) machines.set(keyOf(row), row);
   for (const key of said.gone ?? []) machines.delete(key);
   if (said.all || said.rows?.length || said.gone?.length || said.kinds.length) tell(said);

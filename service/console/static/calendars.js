@@ -2,7 +2,7 @@
 
 import { get, listen, session } from "/static/api.js";
 import { debounced, h, show } from "/static/dom.js";
-import { fromIsoDay, isoDay, long, now, relative } from "/static/time.js";
+import { DAY, fromIsoDay, long, now, startOfDay } from "/static/time.js";
 
 function source({ spec, ics }) {
   const parts = [];
@@ -13,6 +13,11 @@ function source({ spec, ics }) {
   return parts.join(", ") || "no dates";
 }
 
+function ahead(day) {
+  const days = Math.round((fromIsoDay(day) - startOfDay(now())) / DAY);
+  return days < 1 ? "today" : days === 1 ? "tomorrow" : `in ${days} days`;
+}
+
 const users = (count) => count ? `${count} ${count === 1 ? "machine uses" : "machines use"} it` : "no machine uses it";
 
 function calendar(found) {
@@ -21,7 +26,7 @@ function calendar(found) {
   return h("section", { class: "card" }, h("h2", {}, found.name, h("span", { class: "dim" }, ` ${found.namespace || "every namespace"}`)),
     h("p", { class: "dim" }, `${source(found)}; ${users(found.machines)}`),
     ready?.status === "False" ? h("p", { class: "warning" }, ready.message) : null,
-    h("ol", { class: "dates" }, dates.map((each) => h("li", {}, h("time", { datetime: each.date }, long(fromIsoDay(each.date))), h("b", {}, each.name ?? ""), h("span", { class: "dim" }, each.date === isoDay(now()) ? "today" : relative(fromIsoDay(each.date)))))),
+    h("ol", { class: "dates" }, dates.map((each) => h("li", {}, h("time", { datetime: each.date }, long(fromIsoDay(each.date))), h("b", {}, each.name ?? ""), h("span", { class: "dim" }, ahead(each.date))))),
     dates.length ? null : h("p", { class: "dim" }, "No date is ahead."));
 }
 

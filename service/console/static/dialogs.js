@@ -90,10 +90,10 @@ export function endButton(override) {
 }
 
 export function newOverride(namespace, machines) {
-  const evening = `${isoDay(startOfDay(now()))}T22:00`;
+  const evening = `${isoDay(startOfDay(now(), new Date(now()).getHours() < 22 ? 0 : 1))}T22:00`;
   ask({ title: "New override", yes: "Create",
-    fields: [field("Namespace", h("input", { name: "namespace", required: true, value: namespace })),
-      field("Machines, separated by commas", h("input", { name: "machines", required: true, value: machines })),
+    fields: [field("Namespace", h("input", { name: "namespace", required: true, value: namespace, autofocus: !namespace })),
+      field("Machines, separated by commas", h("input", { name: "machines", required: true, value: machines, autofocus: Boolean(namespace) })),
       field("They are", h("select", { name: "state" }, [["Open", "in service"], ["Closed", "out of service"], ["Scheduled", "on schedule, in spite of older overrides"]]
         .map(([value, text]) => h("option", { value }, text)))),
       field("Until (your time)", h("input", { name: "until", type: "datetime-local", required: true, value: evening })), reason()],

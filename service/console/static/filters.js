@@ -1,6 +1,6 @@
 // Which machines a page shows. The filter is part of the address, so that it can be kept as a bookmark.
 
-import { machines } from "/static/api.js";
+import { machines, session } from "/static/api.js";
 import { debounced, h } from "/static/dom.js";
 import { STATES, needsAttention, stateOf } from "/static/states.js";
 
@@ -60,6 +60,18 @@ function select(filter, field, label, changed) {
   return element;
 }
 
+// Says why a list is empty; `draw` returns whether it is.
+export function emptyNote() {
+  const element = h("p", { class: "empty" });
+  const draw = (shown) => {
+    const where = session.namespace ? `namespace ${session.namespace}` : "this cluster";
+    element.hidden = shown.length > 0;
+    element.textContent = machines.size ? "No machine matches the filter." : session.unread.ScheduledMachine ?? `There is no ScheduledMachine in ${where}.`;
+    return !shown.length;
+  };
+  return { element, draw };
+}
+
 // The bar above a list: a button for each state with its count, a search field, namespaces and clusters.
 export function filterBar(filter, onChange) {
   const bar = h("div", { class: "filters", role: "search" });
@@ -68,7 +80,12 @@ export function filterBar(filter, onChange) {
     on: { input: debounced(() => { filter.q = search.value; writeFilter(filter); onChange(); }, 80) } });
   const buttons = h("div", { class: "chips" });
   const selects = h("div", { class: "selects" });
+  let offered = "";
   function draw() {
+    // Only when there is something new to choose: drawing them again closes one that is open.
+    const offers = JSON.stringify([choices("namespace"), choices("cluster")]);
+    if (offers !== offered) drawSelects();
+    offered = offers;
     const found = counts();
     buttons.replaceChildren(...Object.entries(STATES).map(([state, { label, sign }]) => h("button", {
       type: "button", class: `chip ${state}`, "aria-pressed": filter.state === state ? "true" : "false",
@@ -80,7 +97,6 @@ export function filterBar(filter, onChange) {
       select(filter, "cluster", "Cluster", changed)].filter(Boolean));
   }
   draw();
-  drawSelects();
   bar.append(buttons, search, selects);
   return { element: bar, draw, search };
 }

@@ -1,8 +1,8 @@
 // The fleet: a row for each machine, what needs attention first.
 
-import { listen, machines, session } from "/static/api.js";
+import { listen, session } from "/static/api.js";
 import { h } from "/static/dom.js";
-import { chosen, filterBar, readFilter } from "/static/filters.js";
+import { chosen, emptyNote, filterBar, readFilter } from "/static/filters.js";
 import { LongList } from "/static/list.js";
 import { STATES, needsAttention, stateOf } from "/static/states.js";
 import { relative, short } from "/static/time.js";
@@ -45,7 +45,7 @@ function draw(element, row) {
   element.classList.toggle("alarm", needsAttention(row));
   const override = row.override ? h("span", { class: "tag override" }, `override: ${row.override.state}`) : null;
   element.replaceChildren(
-    cell("machine", h("a", { href: pathOf(row) }, row.name), namespaceOf(row)),
+    cell("machine", h("a", { href: pathOf(row), title: row.name }, row.name), namespaceOf(row)),
     cell("state", pill(row)),
     cell("what", override, needsAttention(row) ? h("span", { class: "sign", "aria-label": "Needs attention:" }, "▲ ") : null, what(row)),
     cell("next", nextCell(row)),
@@ -58,17 +58,14 @@ export function fleet(main) {
   const head = h("div", { class: "row head", role: "row", "aria-rowindex": "1" },
     HEADS.map((each) => h("div", { class: `cell ${each.toLowerCase()}`, role: "columnheader" }, each)));
   const list = new LongList({ label: "Machines", head, draw });
-  const empty = h("p", { class: "empty" });
+  const none = emptyNote();
   const update = () => {
     const shown = chosen(filter);
     list.set(shown);
-    list.element.hidden = !shown.length;
-    empty.hidden = shown.length > 0;
-    const where = session.namespace ? `namespace ${session.namespace}` : "this cluster";
-    empty.textContent = machines.size ? "No machine matches the filter." : session.unread.ScheduledMachine ?? `There is no ScheduledMachine in ${where}.`;
+    list.element.hidden = none.draw(shown);
   };
   const bar = filterBar(filter, update);
-  main.replaceChildren(h("section", { class: "page fleet" }, h("h1", { class: "unseen" }, "Fleet"), bar.element, empty, list.element));
+  main.replaceChildren(h("section", { class: "page fleet" }, h("h1", { class: "unseen" }, "Fleet"), bar.element, none.element, list.element));
   update();
   const timer = setInterval(() => list.refresh((row) => row?.next), 30_000);
   const unlisten = listen(() => { bar.draw(); update(); });

@@ -27,8 +27,9 @@ function why(found) {
     ? [h("p", {}, "You may not read all that the rules look at, so this rests on what the operator reports. Not read:"),
       h("ul", {}, found.unread.map((each) => h("li", {}, each)))]
     : [h("p", { class: "rule" }, h("span", { class: "sign served", "aria-hidden": "true" }, "✓ "), "The rule that decides: ", coded(found.rule)),
+      h("p", {}, "What it does: ", coded(found.does)),
       h("details", {}, h("summary", {}, `${found.passed.length} rules before it do not apply`), h("ol", {}, found.passed.map((each) => h("li", {}, coded(each)))))];
-  return card("Why", h("p", { class: "lead" }, found.headline), found.meaning && !found.headline.includes(found.meaning) ? h("p", {}, found.meaning) : null,
+  return card("Why", h("p", { class: "lead" }, found.headline), found.meaning && !found.headline.includes(found.meaning) ? h("p", {}, coded(found.meaning)) : null,
     found.differs ? h("p", { class: "warning" }, found.differs) : null, rules,
     h("dl", { class: "facts" }, Object.entries(found.facts).map(([name, text]) => fact(name, text))),
     found.changes.length ? [h("h3", {}, "What changes it"), h("ul", {}, found.changes.map((each) => h("li", {}, coded(each))))] : null);
@@ -92,7 +93,8 @@ export function machine(main, [namespace, name]) {
       const yaml = h("details", { class: "card yaml", open: yamlOpen }, h("summary", {}, "YAML"), h("pre", { tabindex: "0" }, found.yaml));
       yaml.addEventListener("toggle", () => { yamlOpen = yaml.open; });
       progress = found.leaving && leaving(found.leaving);
-      show(body, progress?.element, why(found.why), summary(found.row), conditions(found.conditions), events(found.events), yaml);
+      show(body, progress?.element, why(found.why),
+        h("div", { class: "stack" }, summary(found.row), conditions(found.conditions)), events(found.events), yaml);
       await line();
     } catch (error) {
       show(body, h("p", { class: "warning" }, error.message));

@@ -3,7 +3,7 @@
 import { keyOf, listen, machines, post } from "/static/api.js";
 import { debounced, h } from "/static/dom.js";
 import { namespaceOf, pathOf } from "/static/fleet.js";
-import { chosen, filterBar, readFilter } from "/static/filters.js";
+import { chosen, emptyNote, filterBar, readFilter } from "/static/filters.js";
 import { LongList } from "/static/list.js";
 import { STATES, needsAttention, stateOf } from "/static/states.js";
 import { DAY, clock, date, fromIsoDay, isoDay, long, month, now, startOfDay, startOfMonth, startOfWeek, tickEvery, weekday } from "/static/time.js";
@@ -38,7 +38,11 @@ function rangeOf({ zoom, at }, step = 0) {
 
 export function title({ begins, ends }, zoom) {
   if (zoom === "day") return long(begins);
-  return zoom === "month" ? month(begins) : `${date(begins)} – ${long(ends - DAY)}`;
+  if (zoom === "month") return month(begins);
+  const last = startOfDay(ends, -1), [first, until] = [date(begins), date(last)].map((each) => each.split(" "));
+  const years = [begins, last].map((each) => new Date(each).getFullYear());
+  if (years[0] !== years[1]) return `${first.join(" ")} ${years[0]} – ${until.join(" ")} ${years[1]}`;
+  return `${first[1] === until[1] ? first[0] : first.join(" ")} – ${until.join(" ")} ${years[1]}`;
 }
 
 export function label(at, days) {
@@ -53,6 +57,7 @@ export function legend() {
 
 export function week(main) {
   const filter = readFilter(), view = readView(), lines = new Map(), asked = new Set();
+  const stale = new Set(); // lines that stay until newer ones arrive
   let range = rangeOf(view), shownKeys = [];
   const scale = h("div", { class: "scale" });
   const heading = h("h1", { class: "range" });
@@ -71,25 +76,28 @@ export function week(main) {
       h("div", { class: "cell machine", role: "cell" },
         h("span", { class: `sign ${needsAttention(row) ? "attention" : state}`, role: "img", "aria-label": STATES[state].label, title: STATES[state].label },
           STATES[needsAttention(row) ? "attention" : state].sign),
-        h("a", { href: pathOf(row) }, row.name), namespaceOf(row)),
+        h("a", { href: pathOf(row), title: row.name }, row.name), namespaceOf(row)),
       h("div", { class: "cell track", role: "cell" }, track));
     drawTrack(track, lines.get(keyOf(row)), range);
   }
 
   const ask = debounced(async () => {
-    const wanted = shownKeys.filter((key) => !lines.has(key) && !asked.has(key)).slice(0, AT_ONCE);
+    const wanted = shownKeys.filter((key) => (!lines.has(key) || stale.has(key)) && !asked.has(key)).slice(0, AT_ONCE);
     if (!wanted.length) return;
     const current = range;
-    for (const key of wanted) asked.add(key);
+    for (const key of wanted) { asked.add(key); stale.delete(key); }
     try {
       const found = await post("/api/lines", { from: current.begins, to: current.ends, keys: wanted });
-      if (current !== range) return;
-      for (const [key, line] of Object.entries(found)) lines.set(key, line);
-      const fresh = new Set(wanted);
-      list.refresh((row) => row && fresh.has(keyOf(row)));
+      if (current === range) {
+        for (const [key, line] of Object.entries(found)) lines.set(key, line);
+        const fresh = new Set(wanted);
+        list.refresh((row) => row && fresh.has(keyOf(row)));
+      }
     } finally {
       for (const key of wanted) asked.delete(key);
     }
+    // They changed, or another week was chosen, while they were asked for.
+    if (current !== range || wanted.some((key) => stale.has(key))) ask();
   }, 30);
 
   function moveTo(at, zoom = view.zoom) {
@@ -97,6 +105,7 @@ export function week(main) {
     writeView(view);
     range = rangeOf(view);
     lines.clear();
+    stale.clear();
     redraw();
     list.refresh();
   }
@@ -124,24 +133,28 @@ export function week(main) {
       h("button", { type: "button", on: { click: () => moveTo(null) } }, "Now"),
       h("button", { type: "button", "aria-label": "Later", on: { click: () => moveTo(rangeOf(view, 1).begins) } }, "›")),
     zooms);
-  const update = () => list.set(chosen(filter));
+  const none = emptyNote();
+  const update = () => {
+    const shown = chosen(filter);
+    list.set(shown);
+    list.element.hidden = none.draw(shown);
+  };
   const bar = filterBar(filter, update);
-  main.replaceChildren(h("section", { class: "page week" }, tools, bar.element, list.element, legend()));
+  main.replaceChildren(h("section", { class: "page week" }, tools, bar.element, none.element, list.element, legend()));
   redraw();
   update();
   const timer = setInterval(tick, tickEvery());
   // What happened since then changes the lines of machines in service, also without a message.
   const refresher = setInterval(() => forget((key) => ["served", "joining", "leaving"].includes(stateOf(machines.get(key) ?? {}))), Math.max(2000, tickEvery() * 20));
   function forget(takes) {
-    for (const key of lines.keys()) if (takes(key)) lines.delete(key);
+    for (const key of lines.keys()) if (takes(key)) stale.add(key);
     ask();
   }
   const unlisten = listen((said) => {
     bar.draw();
-    if (said.all || said.kinds.length) lines.clear();
-    for (const row of said.rows ?? []) lines.delete(keyOf(row));
+    const changed = new Set((said.rows ?? []).map(keyOf));
     update();
-    ask();
+    forget((key) => said.all || said.kinds.length || changed.has(key));
   });
   return { title: "Week", search: bar.search, close: () => { clearInterval(timer); clearInterval(refresher); unlisten(); list.close(); } };
 }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from service.console import doors
-from service.console.doors import OneTimeToken, Sessions
+from service.console.doors import OneTimeToken, PageKeys, Sessions
 
 ALICE: Any = "what Alice sees"
 
@@ -54,3 +54,23 @@ def test_a_session_that_nobody_uses_ends_without_being_asked_for() -> None:
     now[0] = 11.0
     sessions.sweep()
     assert ended == [ALICE]
+
+
+def test_a_user_who_logs_in_again_and_again_ends_only_sessions_of_their_own() -> None:
+    now = [0.0]
+    sessions = Sessions[Any](monotonic=lambda: now[0])
+    alice = sessions.open(ALICE, b"alice")
+    mallory = []
+    for now[0] in range(1, doors.SESSIONS_MAX + 1):
+        mallory.append(sessions.open("what Mallory sees", b"mallory"))
+    assert sessions.find(alice) is ALICE
+    assert [bool(sessions.find(each)) for each in mallory].count(True) == doors.OWNER_MAX
+    assert sessions.find(mallory[-1])
+
+
+def test_a_page_key_belongs_to_one_cookie_and_one_console() -> None:
+    keys = PageKeys()
+    assert keys.match("cookie", keys.of("cookie"))
+    for cookie, given in (("another", keys.of("cookie")), ("cookie", ""), ("cookie", "é"), ("", "")):
+        assert not keys.match(cookie, given)
+    assert not PageKeys().match("cookie", keys.of("cookie"))

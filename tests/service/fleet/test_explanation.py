@@ -41,7 +41,8 @@ def test_outside_its_windows_a_machine_waits_for_the_next_one() -> None:
     taken, summary = snapshot(builders.world(status=reported("Inactive", "OutsideSchedule")))
     found = explain(taken, summary, EVENING)
     assert "is not in the cluster" in found.headline
-    assert found.rule.startswith("no window is open")
+    assert found.rule == "no window is open, with overrides and leads"
+    assert found.does == "if the machine exists: cordon, evict, delete; else wait for the next window"
     assert any("a window is open" in each for each in found.passed)
     assert found.meaning == "No window is open."
     assert found.differs == ""
@@ -59,7 +60,7 @@ def test_without_every_input_no_rule_is_claimed() -> None:
     taken, summary = snapshot(builders.world(status=reported("Inactive", "OutsideSchedule")))
     taken.unread.append("Cluster lab: forbidden")
     found = explain(taken, summary, EVENING)
-    assert (found.rule, found.passed) == ("", ())
+    assert (found.rule, found.does, found.passed) == ("", "", ())
     assert found.unread == ("Cluster lab: forbidden",)
     assert found.meaning == "No window is open."
 

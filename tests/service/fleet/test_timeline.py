@@ -3,6 +3,8 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from crds.calendars import CalendarDates, CalendarKind, CalendarReference, NamedDays
+from crds.dates import day_of
 from crds.overrides import Override, OverrideState
 from crds.values import Zone
 from service.fleet.timeline import TimelinePeriod, midnight, milliseconds, timeline
@@ -55,6 +57,16 @@ def test_exceptions_have_their_dates() -> None:
     found = line(schedule=OFFICE | {"exceptions": [{"dates": ["2026-03-04"], "state": "Closed"}]})
     assert [each[:3] for each in found["exceptions"]] == [(*hours(2, 0, 24), "Closed")]
     assert hours(2, 9, 18) not in found["planned"]
+
+
+def test_an_exception_has_the_name_of_its_date_or_else_of_its_calendar() -> None:
+    reference = CalendarReference(CalendarKind.NAMESPACED, "school")
+    wednesday = day_of(date(2026, 3, 4))
+    dates = CalendarDates((NamedDays(wednesday, wednesday, "Inset day"), NamedDays(wednesday + 1, wednesday + 1)))
+    closed = {"exceptions": [{"calendarRef": {"name": "school"}, "state": "Closed"}]}
+    raw = machine(schedule=OFFICE | closed)
+    found = timeline(raw, {reference: dates}, (), WEEK, MONDAY)
+    assert [each[2:] for each in found["exceptions"]] == [("Closed", "Inset day"), ("Closed", "school")]
 
 
 def test_a_calendar_that_cannot_be_read_is_named() -> None:
