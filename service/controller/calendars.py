@@ -21,6 +21,7 @@ from crds.calendars import (
     UnreadableCalendar,
 )
 from crds.expansion import outlook
+from crds.reasons import READY
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
 from service.calendars.expander import Expander
 from service.calendars.manifests import text_in
@@ -268,4 +269,4 @@ def _object_key(namespace: str, reference: CalendarReference) -> Key:
 
 def _was_ready(status: CalendarStatus) -> bool:
     """Whether the calendar could be read, or was never looked at: its failure is news then."""
-    return not any(each.type == "Ready" and each.status == "False" for each in status.conditions)
+    return not any(each.type == READY and each.status == "False" for each in status.conditions)

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import structlog
 
-from crds.overridelife import ACCEPTED, OverrideOutlook, outlook
+from crds.overridelife import OverrideOutlook, outlook
 from crds.overrides import Override, OverrideState
+from crds.reasons import ACCEPTED
 from crds.scheduleoverride import OverrideStatus
 from service import metrics
 from service.clock import Clock

@@ -2,6 +2,7 @@
 
 import re
 
+from crds.reasons import CalendarConditionReason, OverrideConditionReason
 from service.decide.condition_types import EVENTS
 from service.decide.lifecycle import RULES
 from service.decide.reasons import Reason, Severity
@@ -18,6 +19,11 @@ def rows(page: str) -> set[str]:
 
 def test_every_reason_has_a_row_on_the_page_of_conditions_or_events():
     assert set(Reason) - rows(conditions_page()) - rows(events_page()) == set()
+
+
+def test_the_reasons_of_overrides_and_calendars_have_rows_too():
+    for each in (*OverrideConditionReason, *CalendarConditionReason):
+        assert f"| `{each.condition}` | `{each}` | {each.status} |" in conditions_page()
 
 
 def test_every_event_has_a_row_and_every_row_is_an_event():
