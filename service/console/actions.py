@@ -1,7 +1,7 @@
 """What a user does with a machine from a page: overrides and the kill switch, with the user's own rights."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -12,7 +12,6 @@ from service.fleet.overriding import Draft, Ending, OverridableMachine, extensio
 from service.kube.resource import SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
 from service.runtime.key import Key
 
-Raw = dict[str, Any]
 FIELD_MANAGER: Final = "5spot-console"
 NAME: Final = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
 _Name = Annotated[str, Field(pattern=NAME)]
