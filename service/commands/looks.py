@@ -59,7 +59,7 @@ def print_fleet(found: Sequence[Summary], chosen: Sequence[Summary], scope: Scop
             _print_rest(console, len(chosen) - len(shown))
             _print_attention(console, chosen)
         elif found:
-            console.print("None of them is asked for.")
+            console.print("No ScheduledMachine matches the options.")
     return 0
 
 

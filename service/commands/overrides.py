@@ -24,8 +24,8 @@ Examples:
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Shows ScheduleOverrides: which machines they are about, what they make of them, from when until when, on whose
-        request, and whether they are in force. Times are on your clock.
+        Shows ScheduleOverrides: their machines, the state that these get, begin and end, the user who requested it, and
+        whether they are in force. Times are on your clock.
 
         With a NAME: those that name or select this ScheduledMachine, the one that decides first. Reads with your
         kubeconfig and rights, and changes nothing.

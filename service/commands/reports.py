@@ -36,7 +36,7 @@ def check_scope(namespace: str | None, output: str) -> None:
     if namespace is not None:
         raise UsageError("--prometheus reports on all machines of the operator: leave out -n")
     if output == "csv":
-        raise UsageError("-o csv has a line for each machine, which metrics do not know: take table, json or html")
+        raise UsageError("-o csv has a line for each machine, which metrics do not know: use table, json or html")
 
 
 def made(raws: Iterable[Mapping[str, Any]], asked: ReportPeriod) -> UsageReport:

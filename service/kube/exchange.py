@@ -192,7 +192,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """An answer begins."""
         if not self._expecting:
-            self._fail(BadAnswer("the server sent something that was not asked for"))
+            self._fail(BadAnswer("the server sent an answer without a request"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One field of the head, or of a trailer."""
