@@ -42,9 +42,9 @@ def overrides(
     context: options.Context = None,
 ) -> int:
     """Print the overrides asked for."""
-    from service.commands import fleet, overridelooks  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, overrideprinting  # noqa: PLC0415 - help does not wait for pydantic
 
     access = options.ClusterChoice(kubeconfig, context)
     scope = fleet.scope(access, namespace, [name] if name else [], all_namespaces=all_namespaces)
-    found = asyncio.run(overridelooks.read(access, scope))
-    return overridelooks.show(found, scope, output)
+    found = asyncio.run(overrideprinting.read(access, scope))
+    return overrideprinting.show(found, scope, output)

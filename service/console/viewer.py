@@ -14,7 +14,7 @@ from crds.overrides import Override
 from crds.partial import read_partial
 from service.clock import Clock
 from service.console import rights
-from service.console.shelves import LiveShelf
+from service.console.livecalendars import LiveCalendars
 from service.fleet.live import LiveView
 from service.fleet.overrides import ListedOverride, ListedOverrides
 from service.fleet.requests import requester
@@ -62,7 +62,7 @@ class Viewer:
         """By kind: why it is not shown."""
         self.machines = self._view(SCHEDULED_MACHINES, _row, slim=_light)
         self.overrides = self._view(SCHEDULE_OVERRIDES, self._override)
-        self.shelf = LiveShelf(place.client, place.clock, place.operator_namespace, self._dates_changed)
+        self.shelf = LiveCalendars(place.client, place.clock, place.operator_namespace, self._dates_changed)
         self.calendars = {each: self._view(each, slim) for each in (SCHEDULE_CALENDARS, CLUSTER_SCHEDULE_CALENDARS)}
         self._listeners: list[Listener] = []
         self._running: list[LiveView[Any]] = []

@@ -27,7 +27,7 @@ Raw = dict[str, Any]
 SETTLE_SECONDS: Final = 5.0
 
 
-class LiveShelf:
+class LiveCalendars:
     """Calendars that are watched elsewhere: takes changes by `refresh`, calls `changed` when dates are known."""
 
     def __init__(self, client: Client, clock: Clock, operator_namespace: str, changed: Callable[[Key], None]) -> None:
