@@ -24,7 +24,7 @@ class _Given(BaseModel):
 
 
 class RequestedAction(_Given):
-    """What to do with one machine: `minutes` or `until` say how long, where that is asked."""
+    """What to do with one machine; `minutes` or `until` say for how long, if the action takes time."""
 
     action: Literal["extend", "suspend", "skip", "resume"]
     minutes: int | None = Field(default=None, ge=1, le=31 * 24 * 60)
@@ -56,7 +56,12 @@ class NewOverride(_Given):
 
 
 async def perform(viewer: Viewer, key: Key, wish: RequestedAction) -> list[str]:
-    """Does it, and says what will happen; `PointlessError` or `RefusedError` if it cannot be done."""
+    """Performs the action; returns what will happen, in sentences.
+
+    Raises:
+        PointlessError: if it would change nothing.
+        RefusedError: if the API server refuses it.
+    """
     machine, now = await overridable(viewer, key), viewer.clock.now()
     if wish.action == "resume":
         found = resumption(machine, now, wish.reason)
@@ -70,7 +75,7 @@ async def perform(viewer: Viewer, key: Key, wish: RequestedAction) -> list[str]:
 
 
 def drafted(machine: OverridableMachine, wish: RequestedAction, now: datetime) -> Draft:
-    """The override that a wish asks for."""
+    """The override that the action makes."""
     if wish.action == "extend":
         return extension(machine, wish.ending, now, wish.reason)
     if wish.action == "suspend":

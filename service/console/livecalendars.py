@@ -28,7 +28,7 @@ SETTLE_SECONDS: Final = 5.0
 
 
 class LiveCalendars:
-    """Calendars that are watched elsewhere: takes changes by `refresh`, calls `changed` when dates are known."""
+    """Works out the dates of calendars that a viewer watches; calls `changed` when they are known."""
 
     def __init__(self, client: Client, clock: Clock, operator_namespace: str, changed: Callable[[Key], None]) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class LiveCalendars:
         self._bell.set()
 
     async def settle(self) -> None:
-        """Waits until the dates of all calendars are known; not for long, as one may take its time."""
+        """Waits until the dates of all calendars are known, at most five seconds: a large calendar takes longer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
                 await self._settled.wait()
