@@ -30,10 +30,10 @@ def test_every_event_has_a_row_and_every_row_is_an_event():
     assert rows(events_page()) == EMITTED
 
 
-def test_the_table_of_rules_has_all_ten_in_order():
-    numbers = re.findall(r"^\| (\d) \|", rules_table(), re.MULTILINE)
+def test_the_table_of_rules_has_all_of_them_in_order():
+    numbers = re.findall(r"^\| (\d+) \|", rules_table(), re.MULTILINE)
     assert numbers == [str(number) for number in range(len(RULES))]
-    assert len(numbers) == 10
+    assert len(numbers) > 5
 
 
 def test_the_table_of_rules_replaces_the_one_that_is_on_the_page():
