@@ -81,7 +81,9 @@ class Connection(asyncio.Protocol):
 
     async def call(self, request: bytes, most: int, most_of_error: int) -> HttpResponse:
         """Sends a request; the answer, of which at most so many bytes are received, depending on its status."""
-        self._most, self._most_of_error, self._streams = most, most_of_error, False
+        self._most = most
+        self._most_of_error = most_of_error
+        self._streams = False
         self._send(request)
         while not self._complete:
             await self._more()
