@@ -160,9 +160,9 @@ def _acknowledged(link: socket.socket, token: int) -> bool:
 
 def _why(error: OSError) -> str:
     hints = {
-        errno.EPERM: "the kernel wants CAP_NET_ADMIN",
-        errno.ECONNREFUSED: "the kernel wants the host's network namespace (hostNetwork)",
+        errno.EPERM: "the kernel requires CAP_NET_ADMIN",
+        errno.ECONNREFUSED: "the kernel requires the host's network namespace (hostNetwork)",
         errno.EPROTONOSUPPORT: "this kernel was built without CONFIG_CONNECTOR",
     }
-    hint = hints.get(error.errno or 0, "process events are not to be had")
+    hint = hints.get(error.errno or 0, "process events are not available")
     return f"{hint} ({error.strerror or error})"

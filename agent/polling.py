@@ -30,7 +30,9 @@ class PollingSource:
 
     def open(self) -> None:
         """Start over: the next scan includes every process."""
-        self._seen, self._next, self._next_full = {}, 0.0, 0.0
+        self._seen = {}
+        self._next = 0.0
+        self._next_full = 0.0
 
     def close(self) -> None:
         """Does nothing: no descriptor is open."""

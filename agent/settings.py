@@ -61,7 +61,7 @@ def build_parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="5spot agent",
         description="Watches this host's processes for the patterns in ConfigMap reclaim-agent-<node> (namespace "
-        "5spot-system) and asks for the host back, by annotations on its own Node, when one starts. "
+        "5spot-system) and, when a process that matches starts, requests the host back by annotations on its own Node. "
         "It never stops a process and never touches another Node.",
         allow_abbrev=False,
     )

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from crds.base import rfc3339
 from crds.calendars import CalendarDates, CalendarEvent, NamedDays, UnreadableCalendar
 from crds.dates import date_of, day_of
+from crds.reasons import CalendarConditionReason
 from crds.schedulecalendar import DATE_NAME_MAX, NEXT_DATES_MAX, CalendarSpec, CalendarStatus, NextDate
 from crds.status import Condition
 from crds.text import one_line
@@ -18,8 +19,6 @@ from crds.zones import Zone
 
 YEARS_BACK: Final = 1
 YEARS_AHEAD: Final = 10
-READY: Final = "Ready"
-READABLE: Final = "CalendarRead"
 
 
 class Horizon(NamedTuple):
@@ -122,14 +121,14 @@ def outlook(
 
 
 def _ready(problem: UnreadableCalendar | None, now: datetime, generation: int, before: CalendarStatus) -> Condition:
-    status = "False" if problem else "True"
-    old = next((each for each in before.conditions if each.type == READY), None)
-    since = old.last_transition_time if old and old.status == status else now
+    reason = CalendarConditionReason.INVALID if problem else CalendarConditionReason.READ
+    old = next((each for each in before.conditions if each.type == reason.condition), None)
+    since = old.last_transition_time if old and old.status == reason.status else now
     return Condition.parse(
         {
-            "type": READY,
-            "status": status,
-            "reason": problem.problem.value if problem else READABLE,
+            "type": reason.condition,
+            "status": reason.status,
+            "reason": reason.value,
             "message": problem.message if problem else "",
             "lastTransitionTime": rfc3339(since),
             "observedGeneration": generation,

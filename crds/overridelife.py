@@ -6,16 +6,10 @@ from typing import Final, NamedTuple
 
 from crds.base import rfc3339
 from crds.overrides import Override
+from crds.reasons import OverrideConditionReason as Reason
 from crds.scheduleoverride import OverrideSpec, OverrideStatus, begins_at, in_days
 from crds.status import Condition
 
-ACCEPTED: Final = "Accepted"
-IN_FORCE: Final = "InForce"
-TOO_LONG: Final = "TooLong"
-INVALID: Final = "Invalid"
-NOT_ACCEPTED: Final = "NotAccepted"
-NOT_YET: Final = "NotYet"
-OVER: Final = "Over"
 KEPT: Final = timedelta(days=1)
 """How long an override stays after its end: for people to look at, and to tell when a window opened that follows it."""
 
@@ -52,7 +46,7 @@ def outlook(stored: StoredOverride, before: OverrideStatus, now: datetime, longe
     found = as_override(stored, accepted_at)
     refusal = _refusal(stored, accepted_at + longest, longest)
     standing = _standing(found if refusal is None else None, moment)
-    drafts = (refusal or _Draft(ACCEPTED, "True", ACCEPTED, ""), standing)
+    drafts = (refusal or _Draft(Reason.IS_ACCEPTED), standing)
     status = OverrideStatus(
         accepted_at=accepted_at,
         conditions=tuple(_condition(each, stored.generation, before, moment) for each in drafts),
@@ -67,10 +61,8 @@ def outlook(stored: StoredOverride, before: OverrideStatus, now: datetime, longe
 
 
 class _Draft(NamedTuple):
-    type: str
-    status: str
-    reason: str
-    message: str
+    reason: Reason
+    message: str = ""
 
 
 def as_override(stored: StoredOverride, accepted_at: datetime) -> Override | None:
@@ -92,34 +84,35 @@ def as_override(stored: StoredOverride, accepted_at: datetime) -> Override | Non
 def _refusal(stored: StoredOverride, limit: datetime, longest: timedelta) -> _Draft | None:
     """Why an override does not count; None if it does."""
     if stored.spec is None:
-        return _Draft(ACCEPTED, "False", INVALID, stored.problem)
+        return _Draft(Reason.INVALID, stored.problem)
     if stored.spec.until <= limit:
         return None
     message = (
         f"spec.until must be at most {in_days(longest)} after status.acceptedAt, {rfc3339(limit)}; "
         "set it to that or earlier"
     )
-    return _Draft(ACCEPTED, "False", TOO_LONG, message)
+    return _Draft(Reason.TOO_LONG, message)
 
 
 def _standing(override: Override | None, moment: datetime) -> _Draft:
     if override is None:
-        return _Draft(IN_FORCE, "False", NOT_ACCEPTED, "It does not count: see the condition Accepted.")
+        return _Draft(Reason.NOT_ACCEPTED, "It does not count: see the condition Accepted.")
     if moment < override.begins:
-        return _Draft(IN_FORCE, "False", NOT_YET, f"It begins at {rfc3339(override.begins)}.")
+        return _Draft(Reason.NOT_YET, f"It begins at {rfc3339(override.begins)}.")
     if moment >= override.ends:
-        return _Draft(IN_FORCE, "False", OVER, f"It ended at {rfc3339(override.ends)}.")
-    return _Draft(IN_FORCE, "True", IN_FORCE, f"It ends at {rfc3339(override.ends)}.")
+        return _Draft(Reason.OVER, f"It ended at {rfc3339(override.ends)}.")
+    return _Draft(Reason.IS_IN_FORCE, f"It ends at {rfc3339(override.ends)}.")
 
 
 def _condition(draft: _Draft, generation: int, before: OverrideStatus, now: datetime) -> Condition:
-    old = before.condition(draft.type)
-    since = old.last_transition_time if old is not None and old.status == draft.status else now
+    reason = draft.reason
+    old = before.condition(reason.condition)
+    since = old.last_transition_time if old is not None and old.status == reason.status else now
     return Condition.parse(
         {
-            "type": draft.type,
-            "status": draft.status,
-            "reason": draft.reason,
+            "type": reason.condition,
+            "status": reason.status,
+            "reason": reason.value,
             "message": draft.message,
             "lastTransitionTime": rfc3339(since),
             "observedGeneration": generation,

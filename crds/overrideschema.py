@@ -11,17 +11,17 @@ Schema = dict[str, Any]
 DESCRIPTION: Final = "For a time, machines are in service or out of it, in spite of their schedules."
 COLUMNS: Final = (
     ("Machines", "string", ".spec.machines", "The ScheduledMachines that it names"),
-    ("State", "string", ".spec.state", "What it makes of them"),
+    ("State", "string", ".spec.state", "State that it gives them"),
     # Not dates: kubectl prints <invalid> for a date that lies ahead.
     ("From", "string", ".spec.from", "When it begins, if not at once"),
     ("Until", "string", ".spec.until", "When it ends"),
-    ("By", "string", ".spec.requestedBy", "Who asked for it"),
+    ("By", "string", ".spec.requestedBy", "User who requested it"),
     ("In force", "string", '.status.conditions[?(@.type=="InForce")].status', "Whether it has begun and not ended"),
 )
 _ACCEPTED: Final = '.status.conditions[?(@.type=="Accepted")]'
 WIDE_COLUMNS: Final = (
     ("Selector", "string", ".spec.selector", "The labels by which it selects ScheduledMachines"),
-    ("Reason", "string", ".spec.reason", "Why, for people"),
+    ("Reason", "string", ".spec.reason", "The reason, for people to read"),
     ("Accepted", "string", f"{_ACCEPTED}.status", "Whether it counts"),
     ("Message", "string", f"{_ACCEPTED}.message", "Why it does not count"),
     ("Age", "date", ".metadata.creationTimestamp", "Time since it was created"),

@@ -70,7 +70,7 @@ class OverrideSpec(Model):
         description="When it ends, such as 2026-11-20T22:00:00Z; at most 31 days after status.acceptedAt, if the "
         "operator is not configured otherwise."
     )
-    reason: fields.OverrideReason | None = Field(default=None, description="Why, for people.")
+    reason: fields.OverrideReason | None = Field(default=None, description="The reason, for people to read.")
     requested_by: fields.UserName | None = Field(
         default=None,
         description="User who created it or last changed until. The webhook fills it in; another value is refused.",

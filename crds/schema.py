@@ -21,7 +21,7 @@ DESCRIPTION: Final = "A machine that is part of a Cluster API cluster only while
 
 _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 COLUMNS: Final = (
-    ("Phase", "string", ".status.phase", "Where the machine is in its life"),
+    ("Phase", "string", ".status.phase", "Phase of the machine"),
     ("Ready", "string", f"{_READY}.status", "Whether the Node is Ready and nothing is wrong"),
     ("Reason", "string", f"{_READY}.reason", "Why"),
     ("Schedule", "string", ".status.schedule", "When the machine is in service"),
@@ -30,7 +30,7 @@ COLUMNS: Final = (
     ("Age", "date", ".metadata.creationTimestamp", "Time since it was created"),
 )
 WIDE_COLUMNS: Final = (
-    ("Machine", "string", ".status.machinePhase", "Where the Cluster API Machine is in its life"),
+    ("Machine", "string", ".status.machinePhase", "Phase of the Cluster API Machine"),
     ("Node", "string", ".status.nodeRef.name", "The Node in the workload cluster"),
     ("Cluster", "string", ".spec.clusterName", "The Cluster that the machine joins"),
     ("Override", "string", ".status.override.state", "What the override in force makes of the machine"),

@@ -38,7 +38,7 @@ class Phase(StrEnum):
 
 
 class MachinePhase(StrEnum):
-    """Where the Cluster API Machine is in its life."""
+    """Phase of the Cluster API Machine."""
 
     PROVISIONING = "Provisioning"
     PROVISIONED = "Provisioned"
@@ -167,7 +167,7 @@ class LeadTimes(Model):
 class ScheduledMachineStatus(Model):
     """What is observed. Written by the controller; anything submitted here is ignored."""
 
-    phase: Annotated[Phase, Lax] | None = Field(default=None, description="Where the machine is in its life.")
+    phase: Annotated[Phase, Lax] | None = Field(default=None, description="Phase of the machine.")
     message: Text | None = Field(default=None, description="The phase in one sentence, for people.")
     in_schedule: bool | None = Field(default=None, description="Whether the schedule has a window open now.")
     window: WindowTimes | None = Field(
@@ -181,7 +181,7 @@ class ScheduledMachineStatus(Model):
         description="The aspects of the state, one entry per type.",
     )
     machine_phase: Annotated[MachinePhase, Lax] | None = Field(
-        default=None, description="Where the Cluster API Machine is in its life."
+        default=None, description="Phase of the Cluster API Machine."
     )
     machine_ref: ObjectReference | None = Field(default=None, description="The Cluster API Machine.")
     bootstrap_ref: ObjectReference | None = Field(default=None, description="The bootstrap object.")

@@ -44,5 +44,7 @@ def read(archive: Path, name: str) -> bytes:
 
 def _entry(name: str, size: int) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)
-    entry.size, entry.mtime, entry.mode = size, EPOCH, 0o644
+    entry.size = size
+    entry.mtime = EPOCH
+    entry.mode = 0o644
     return entry

@@ -18,6 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_fastapi_instrumentator import Instrumentator
 from prometheus_fastapi_instrumentator.metrics import Info
 
+from crds.reasons import ACCEPTED, OverrideConditionReason
 from service import __version__
 
 NAMESPACE: Final = "fivespot"
@@ -282,7 +283,6 @@ TURNS_TAKEN: Final = Gauge(
     namespace=NAMESPACE,
     registry=REGISTRY,
 )
-DRY_RUN_REASONS: Final = ("WouldCreate", "WouldDelete", "WouldChange")
 DRY_RUNS: Final = Counter(
     "dry_runs",
     "What dry runs reported instead of doing it, by reason: WouldCreate, WouldDelete, WouldChange.",
@@ -370,18 +370,17 @@ CLOCK_SKEW: Final = Gauge(
 )
 
 
-def _start_at_zero(counter: Counter, *results: str) -> None:
-    # `increase` ignores the first value of a series, so an alert would miss the first event.
+def start_at_zero(counter: Counter, *results: str) -> None:
+    """Makes series: `increase` ignores the first value of one, so an alert would miss the first event."""
     for result in results:
         counter.labels(result)
 
 
-_start_at_zero(DRAINS, "completed", "timed_out", "skipped")
-_start_at_zero(EVICTIONS, "accepted", "blocked")
-_start_at_zero(OVERRIDES_JUDGED, "Accepted", "TooLong", "Invalid")
-_start_at_zero(NOTIFICATIONS, "sent", "dropped", "refused", "failed")
-_start_at_zero(DRY_RUNS, *DRY_RUN_REASONS)
-_start_at_zero(FORCED_DELETIONS, "accepted", "failed")
+start_at_zero(DRAINS, "completed", "timed_out", "skipped")
+start_at_zero(EVICTIONS, "accepted", "blocked")
+start_at_zero(OVERRIDES_JUDGED, *(each for each in OverrideConditionReason if each.condition == ACCEPTED))
+start_at_zero(NOTIFICATIONS, "sent", "dropped", "refused", "failed")
+start_at_zero(FORCED_DELETIONS, "accepted", "failed")
 
 
 class AdmissionRecorder:

@@ -149,7 +149,7 @@ class Settings(BaseSettings):
     )
     webhook_client_ca_file: Path | None = Field(
         None,
-        description="CA (PEM) of the certificates that callers of the webhooks must present; without it, any may call.",
+        description="CA (PEM) of the certificates that callers of the webhooks must present; none by default.",
     )
     validating_configuration: str = Field(
         VALIDATING_NAME, description="ValidatingWebhookConfiguration whose caBundle the operator maintains."

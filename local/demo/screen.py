@@ -52,7 +52,7 @@ class Screen:
 
     def _title(self, chronicle: Chronicle, now: datetime) -> Text:
         over = all(each.verdict(chronicle, now) is not ExpectationVerdict.WAITING for each in self.expected)
-        hint = "the story is over, life goes on; Ctrl-C ends" if over else "Ctrl-C ends"
+        hint = "the story is over, the schedules go on; Ctrl-C ends" if over else "Ctrl-C ends"
         text = Text.assemble(("5-Spot ", "bold"), (f"{now:%A %d %B %Y  %H:%M}", "bold cyan"))
         return text.append(f"   an hour takes {3600 / self.speed:.3g} s; {hint}\n", "dim")
 

@@ -51,7 +51,9 @@ class Watch:
         self.chronicle = chronicle
         self.news = asyncio.Event()
         self.workload = workload
-        self._management, self._clock, self._workstation = management, clock, workstation
+        self._management = management
+        self._clock = clock
+        self._workstation = workstation
         self._served: set[str] = set()
         self._leaving: dict[str, float] = {}
 

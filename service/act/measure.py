@@ -12,10 +12,13 @@ from service.clock import Clock
 from service.decide.condition_types import ConditionType
 from service.decide.outcome import Outcome
 from service.decide.plan import Action, Create, Delete, Evict, Plan, RecordReclaim, RecordShutdown
+from service.decide.reasons import DRY_RUN_REASONS
 from service.decide.world import Role
 
 ON_TIME: Final = timedelta(minutes=5)
 """A machine that is requested longer after the opening is late for another reason: an edit, or an outage."""
+
+metrics.start_at_zero(metrics.DRY_RUNS, *DRY_RUN_REASONS)
 
 
 def measure(
@@ -84,7 +87,7 @@ def _ended(record: ServiceRecord, gone: datetime, clock: Clock) -> None:
 def _dry_run(before: ScheduledMachineStatus, after: ScheduledMachineStatus) -> None:
     """Counts what a dry run begins to report."""
     reported, known = _dry_run_reason(after), _dry_run_reason(before)
-    if reported != known and reported in metrics.DRY_RUN_REASONS:
+    if reported != known and reported in DRY_RUN_REASONS:
         metrics.DRY_RUNS.labels(reported).inc()
 
 

@@ -21,8 +21,6 @@ from service.calendars.expander import NO_CONFIG_MAP, Expander
 from service.calendars.manifests import config_map_of, reference_of, shelf_of
 from service.commands.verdicts import Judged
 
-Raw = dict[str, Any]
-
 
 class CalendarPlace(NamedTuple):
     """A calendar, and the namespace of the schedule that names it; empty for a ClusterScheduleCalendar."""

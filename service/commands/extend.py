@@ -24,8 +24,8 @@ Examples:
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Creates a ScheduleOverride: the machine is in service until a moment, in spite of its schedule, which stays as
-        it is.
+        Creates a ScheduleOverride that keeps the machine in service until the given time, whatever its schedule says.
+        The schedule itself does not change.
 
         --until is a time on your clock, tomorrow if it has passed today. --for counts from the close of the window,
         or from now if none is open. Needs the verb override on the ScheduledMachine.

@@ -63,7 +63,9 @@ OverrideUntil = Annotated[
 OverrideLength = Annotated[
     str | None, typer.Option("--for", metavar="DURATION", help="For how long instead: 2h, or 1h30m.")
 ]
-OverrideReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for people.", show_default=False)]
+OverrideReason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="The reason, for people to read.", show_default=False)
+]
 
 
 @dataclass(frozen=True, slots=True)

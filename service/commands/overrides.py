@@ -24,8 +24,8 @@ Examples:
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Shows ScheduleOverrides: which machines they are about, what they make of them, from when until when, on whose
-        request, and whether they are in force. Times are on your clock.
+        Shows ScheduleOverrides: their machines, the state that these get, begin and end, the user who requested it, and
+        whether they are in force. Times are on your clock.
 
         With a NAME: those that name or select this ScheduledMachine, the one that decides first. Reads with your
         kubeconfig and rights, and changes nothing.
@@ -42,9 +42,9 @@ def overrides(
     context: options.Context = None,
 ) -> int:
     """Print the overrides asked for."""
-    from service.commands import fleet, overridelooks  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, overrideprinting  # noqa: PLC0415 - help does not wait for pydantic
 
     access = options.ClusterChoice(kubeconfig, context)
     scope = fleet.scope(access, namespace, [name] if name else [], all_namespaces=all_namespaces)
-    found = asyncio.run(overridelooks.read(access, scope))
-    return overridelooks.show(found, scope, output)
+    found = asyncio.run(overrideprinting.read(access, scope))
+    return overrideprinting.show(found, scope, output)

@@ -74,7 +74,7 @@ async def _create(
     draft = drafted(machine, now)
     created = await requests.create(client, draft, now)
     undo = f"5spot resume {machine.name} -n {machine.namespace}"
-    made = f"ScheduleOverride {created.name} says so; undo it with: {undo}"
+    made = f"Created ScheduleOverride {created.name}; undo it with: {undo}"
     return [*forecast.after_draft(machine, draft, now), made, *created.warnings]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.console import RenderableType
 from rich.table import Table
 
-from service.commands.looks import paper, print_data
+from service.commands.machineprinting import output_console, print_data
 from service.commands.report_html import page
 from service.commands.table import UsageError
 from service.fleet.usage import MachineUse, ReportPeriod, Totals, UsageReport, hours_of, machine_json, report_of
@@ -36,7 +36,7 @@ def check_scope(namespace: str | None, output: str) -> None:
     if namespace is not None:
         raise UsageError("--prometheus reports on all machines of the operator: leave out -n")
     if output == "csv":
-        raise UsageError("-o csv has a line for each machine, which metrics do not know: take table, json or html")
+        raise UsageError("-o csv has a line for each machine, which metrics do not know: use table, json or html")
 
 
 def made(raws: Iterable[Mapping[str, Any]], asked: ReportPeriod) -> UsageReport:
@@ -76,7 +76,7 @@ def _cell(value: Any) -> Any:
 
 
 def _print_table(report: UsageReport) -> None:
-    with paper() as out:
+    with output_console() as out:
         for part in tables(report):
             out.print(part)
 

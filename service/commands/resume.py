@@ -22,9 +22,9 @@ Examples:
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Deletes the ScheduleOverrides in force that name only this machine. One that is about other machines too stays:
-        a newer one, of the state Scheduled, returns this machine to its schedule. If none is in force, those still to
-        come are deleted, such as a window to be skipped.
+        Deletes the ScheduleOverrides in force that name only this machine. An override that also names or selects other
+        machines stays; a new one with state Scheduled returns this machine to its schedule. If no override is in force,
+        deletes those that begin later, such as one that skips a window.
 
         Acknowledges an emergency reclaim, where the operator demands that (reclaimReenable: Acknowledged).
     """),

@@ -24,7 +24,7 @@ Examples:
     cls=ReadableCommand,
     help=paragraphs("""
         Creates a ScheduleOverride: the machine stays out of service during its next window. A window that is open now
-        runs to its end. The schedule stays as it is.
+        runs to its end. The schedule itself does not change.
 
         A window that is skipped already is not the next one: a second call skips the window after it. Needs the verb
         override on the ScheduledMachine.

@@ -63,13 +63,13 @@ def status(  # noqa: PLR0913 - one parameter for each option
     context: options.Context = None,
 ) -> int:
     """Print the machines asked for."""
-    from service.commands import fleet, looks  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, machineprinting  # noqa: PLC0415 - help does not wait for pydantic
     from service.fleet.filters import Filter, Sort  # noqa: PLC0415
 
     access = options.ClusterChoice(kubeconfig, context)
     scope = replace(fleet.scope(access, namespace, wanted or [], all_namespaces=all_namespaces), labels=selector)
     if wanted:
-        return looks.print_details(asyncio.run(fleet.read_details(access, scope)), output)
+        return machineprinting.print_details(asyncio.run(fleet.read_details(access, scope)), output)
     found = asyncio.run(fleet.read_summaries(access, scope))
     chosen = Filter(attention=attention, phases=tuple(phase or ()), cluster=of_cluster or "", sort=Sort(sort))
-    return looks.print_fleet(found, chosen.chosen(found), scope, looks.View(output, limit))
+    return machineprinting.print_fleet(found, chosen.chosen(found), scope, machineprinting.View(output, limit))

@@ -23,8 +23,8 @@ Examples:
 @app.command(
     cls=ReadableCommand,
     help=paragraphs("""
-        Creates a ScheduleOverride: the machine leaves service now, as at the end of a window, and stays out until a
-        moment, in spite of its schedule, which stays as it is.
+        Creates a ScheduleOverride: the machine leaves service now, as at the end of a window, and stays out until the
+        given time, whatever its schedule says. The schedule itself does not change.
 
         --until is a time on your clock, tomorrow if it has passed today. --for counts from now. Needs the verb override
         on the ScheduledMachine.

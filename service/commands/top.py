@@ -17,8 +17,8 @@ Keys:
   a          only what needs attention
   s          sort by attention, name, next change, last change
   Enter      why is the machine as it is?
-  e          keep the machine in service for an hour longer, after a yes
-  k          skip the next window of the machine, after a yes
+  e          keep the machine in service for an hour longer; asks first
+  k          skip the next window of the machine; asks first
   q          quit
 
 Examples:

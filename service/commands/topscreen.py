@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.commands.looks import COLOURS
+from service.commands.machineprinting import COLOURS
 from service.fleet import times
 from service.fleet.board import Board, Wish
 from service.fleet.summary import Summary

@@ -43,8 +43,8 @@ def why(
     context: options.Context = None,
 ) -> int:
     """Print the explanation."""
-    from service.commands import fleet, looks  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, machineprinting  # noqa: PLC0415 - help does not wait for pydantic
 
     access = options.ClusterChoice(kubeconfig, context)
     scope = fleet.scope(access, namespace, [name])
-    return looks.print_explanation(asyncio.run(fleet.read_explanation(access, scope)), output)
+    return machineprinting.print_explanation(asyncio.run(fleet.read_explanation(access, scope)), output)

@@ -1,7 +1,7 @@
 """What a user does with a machine from a page: overrides and the kill switch, with the user's own rights."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -12,7 +12,6 @@ from service.fleet.overriding import Draft, Ending, OverridableMachine, extensio
 from service.kube.resource import SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
 from service.runtime.key import Key
 
-Raw = dict[str, Any]
 FIELD_MANAGER: Final = "5spot-console"
 NAME: Final = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
 _Name = Annotated[str, Field(pattern=NAME)]
@@ -25,7 +24,7 @@ class _Given(BaseModel):
 
 
 class RequestedAction(_Given):
-    """What to do with one machine: `minutes` or `until` say how long, where that is asked."""
+    """What to do with one machine; `minutes` or `until` say for how long, if the action takes time."""
 
     action: Literal["extend", "suspend", "skip", "resume"]
     minutes: int | None = Field(default=None, ge=1, le=31 * 24 * 60)
@@ -57,7 +56,12 @@ class NewOverride(_Given):
 
 
 async def perform(viewer: Viewer, key: Key, wish: RequestedAction) -> list[str]:
-    """Does it, and says what will happen; `PointlessError` or `RefusedError` if it cannot be done."""
+    """Performs the action; returns what will happen, in sentences.
+
+    Raises:
+        PointlessError: if it would change nothing.
+        RefusedError: if the API server refuses it.
+    """
     machine, now = await overridable(viewer, key), viewer.clock.now()
     if wish.action == "resume":
         found = resumption(machine, now, wish.reason)
@@ -71,7 +75,7 @@ async def perform(viewer: Viewer, key: Key, wish: RequestedAction) -> list[str]:
 
 
 def drafted(machine: OverridableMachine, wish: RequestedAction, now: datetime) -> Draft:
-    """The override that a wish asks for."""
+    """The override that the action makes."""
     if wish.action == "extend":
         return extension(machine, wish.ending, now, wish.reason)
     if wish.action == "suspend":

@@ -94,13 +94,13 @@ def _sealed(send: Send) -> Send:
 
 
 def _announced(headers: dict[bytes, bytes]) -> int:
-    """How long the body is to be; 0 if the head does not say."""
+    """The length of the body that the head announces; 0 if it announces none."""
     length = headers.get(b"content-length", b"0")
     return int(length) if length.isdigit() else 0
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Ends a body that is too long; what is left of it is not read."""
+    """Ends a body that is too long, without reading the rest."""
     size = 0
 
     async def bounded() -> Message:

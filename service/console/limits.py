@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 CALLERS_MAX: Final = 1024
-"""Callers that are remembered; who has not tried for longest is forgotten first."""
+"""Callers that are remembered; the one whose last attempt is the oldest is forgotten first."""
 
 
 @dataclass(slots=True)

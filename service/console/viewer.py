@@ -14,7 +14,7 @@ from crds.overrides import Override
 from crds.partial import read_partial
 from service.clock import Clock
 from service.console import rights
-from service.console.shelves import LiveShelf
+from service.console.livecalendars import LiveCalendars
 from service.fleet.live import LiveView
 from service.fleet.overrides import ListedOverride, ListedOverrides
 from service.fleet.requests import requester
@@ -34,7 +34,6 @@ from service.runtime.key import Key
 Raw = dict[str, Any]
 Listener = Callable[[str, Key], None]
 FIRST_LIST_SECONDS: Final = 30.0
-KINDS: Final = (SCHEDULED_MACHINES, SCHEDULE_OVERRIDES, SCHEDULE_CALENDARS, CLUSTER_SCHEDULE_CALENDARS)
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
 _SPEC: Final = ("schedule", "gracefulShutdownTimeout")
 _STATUS: Final = ("history", "leads")
@@ -63,7 +62,7 @@ class Viewer:
         """By kind: why it is not shown."""
         self.machines = self._view(SCHEDULED_MACHINES, _row, slim=_light)
         self.overrides = self._view(SCHEDULE_OVERRIDES, self._override)
-        self.shelf = LiveShelf(place.client, place.clock, place.operator_namespace)
+        self.shelf = LiveCalendars(place.client, place.clock, place.operator_namespace, self._dates_changed)
         self.calendars = {each: self._view(each, slim) for each in (SCHEDULE_CALENDARS, CLUSTER_SCHEDULE_CALENDARS)}
         self._listeners: list[Listener] = []
         self._running: list[LiveView[Any]] = []
@@ -152,7 +151,6 @@ class Viewer:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            self.shelf.changed = lambda key: self._tell(SCHEDULE_CALENDARS.kind, key)
             for view in self._running:
                 group.create_task(view.run())
             group.create_task(self.shelf.run())
@@ -161,6 +159,9 @@ class Viewer:
         if resource in self.calendars:
             self.shelf.refresh(resource, key, self.calendars[resource].get(key))
         self._tell(resource.kind, key)
+
+    def _dates_changed(self, key: Key) -> None:
+        self._tell(SCHEDULE_CALENDARS.kind, key)
 
     def _tell(self, kind: str, key: Key) -> None:
         for listener in tuple(self._listeners):

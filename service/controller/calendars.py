@@ -21,12 +21,13 @@ from crds.calendars import (
     UnreadableCalendar,
 )
 from crds.expansion import outlook
+from crds.reasons import READY
 from crds.schedulecalendar import CalendarSpec, CalendarStatus
 from service.calendars.expander import Expander
 from service.calendars.manifests import text_in
 from service.clock import Clock
+from service.controller.context import ControllerContext
 from service.controller.statuses import retry_later, store_status
-from service.controller.surroundings import Surroundings
 from service.decide.plan import Event
 from service.decide.reasons import Reason
 from service.kube.client import Client
@@ -65,12 +66,12 @@ class _Text:
 class CalendarController:
     """Holds the dates of all calendars in `shelf`."""
 
-    def __init__(self, client: Client, settings: Settings, clock: Clock, surroundings: Surroundings) -> None:
+    def __init__(self, client: Client, settings: Settings, clock: Clock, context: ControllerContext) -> None:
         self.shelf = CalendarShelf()
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._around = surroundings
+        self._context = context
         self._dates_changed: Callable[[str, CalendarReference], None] = lambda _namespace, _reference: None
         self._expander = Expander()
         self._queue = Queue(clock)
@@ -93,7 +94,7 @@ class CalendarController:
     def definitions_changed(self) -> None:
         """Watches each kind of calendar from the moment at which its CustomResourceDefinition exists."""
         for kind, resource in RESOURCES.items():
-            if self._group is not None and kind not in self._informers and self._around.defined(resource):
+            if self._group is not None and kind not in self._informers and self._context.defined(resource):
                 informer = Informer(self._client, resource, namespaces=self._settings.namespaces)
                 informer.listen(lambda change, kind=kind: self._changed(kind, change))  # type: ignore[misc]
                 self._informers[kind] = informer
@@ -133,7 +134,7 @@ class CalendarController:
     def _is_pending(self, namespace: str, reference: CalendarReference) -> bool:
         informer = self._informers.get(reference.kind)
         if informer is None:
-            return self._group is None or self._around.defined(RESOURCES[reference.kind])
+            return self._group is None or self._context.defined(RESOURCES[reference.kind])
         if not informer.is_synced:
             return not isinstance(informer.error, NotFound | Rejected)
         return _object_key(namespace, reference) in informer and not self.shelf.holds(namespace, reference)
@@ -191,14 +192,14 @@ class CalendarController:
         if changes_at is not None:
             self._queue.add(key, due=changes_at)
         own = _object_key(namespace, reference)
-        if after == before or not self._around.owns(own) or self._belongs_to_others(reference):
+        if after == before or not self._context.owns(own) or self._belongs_to_others(reference):
             return
-        with self._around.acting_for(own):
+        with self._context.acting_for(own):
             resource = RESOURCES[reference.kind]
             await store_status(self._client, self._informers[reference.kind], resource, raw, after)
         if isinstance(dates, UnreadableCalendar) and _was_ready(before):
             event = Event(Reason.CALENDAR_INVALID, dates.message)
-            self._around.events.record_about(resource.envelope() | {"metadata": raw["metadata"]}, event)
+            self._context.events.record_about(resource.envelope() | {"metadata": raw["metadata"]}, event)
 
     def _belongs_to_others(self, reference: CalendarReference) -> bool:
         """Whether a release that watches some namespaces only may read a calendar, but not write its status."""
@@ -268,4 +269,4 @@ def _object_key(namespace: str, reference: CalendarReference) -> Key:
 
 def _was_ready(status: CalendarStatus) -> bool:
     """Whether the calendar could be read, or was never looked at: its failure is news then."""
-    return not any(each.type == "Ready" and each.status == "False" for each in status.conditions)
+    return not any(each.type == READY and each.status == "False" for each in status.conditions)

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import structlog
 
-from crds.overridelife import ACCEPTED, OverrideOutlook, outlook
+from crds.overridelife import OverrideOutlook, outlook
 from crds.overrides import Override, OverrideState
+from crds.reasons import ACCEPTED
 from crds.scheduleoverride import OverrideStatus
 from service import metrics
 from service.clock import Clock
+from service.controller.context import ControllerContext
 from service.controller.statuses import retry_later, store_status
-from service.controller.surroundings import Surroundings
 from service.kube.client import Client
 from service.kube.errors import NotFound, Rejected, Unavailable
 from service.kube.resource import SCHEDULE_OVERRIDES
@@ -44,12 +45,12 @@ class OverrideController:
     """An OverrideSource of all accepted overrides."""
 
     def __init__(
-        self, client: Client, settings: Settings, clock: Clock, surroundings: Surroundings, scheduled: Informer
+        self, client: Client, settings: Settings, clock: Clock, context: ControllerContext, scheduled: Informer
     ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._around = surroundings
+        self._context = context
         self._scheduled = scheduled
         self._changed_machines: Callable[[Iterable[Key]], None] = lambda _keys: None
         self._index = OverrideIndex()
@@ -75,7 +76,7 @@ class OverrideController:
 
     def definitions_changed(self) -> None:
         """Watches overrides from the moment at which their CustomResourceDefinition exists."""
-        if self._group is None or self._informer is not None or not self._around.defined(SCHEDULE_OVERRIDES):
+        if self._group is None or self._informer is not None or not self._context.defined(SCHEDULE_OVERRIDES):
             return
         informer = Informer(self._client, SCHEDULE_OVERRIDES, namespaces=self._settings.namespaces)
         informer.listen(self._changed)
@@ -101,7 +102,7 @@ class OverrideController:
         """
         informer = self._informer
         if informer is None:
-            return self._group is None or self._around.defined(SCHEDULE_OVERRIDES)
+            return self._group is None or self._context.defined(SCHEDULE_OVERRIDES)
         return not informer.is_synced and not isinstance(informer.error, NotFound | Rejected)
 
     async def listed(self) -> None:
@@ -128,7 +129,7 @@ class OverrideController:
         """How many are in force, of those whose shard this replica holds: the replicas together count each once."""
         now = self._clock.now()
         return sum(
-            each.state is state and each.in_force(now) and self._around.owns(key) for key, each in list(self._index)
+            each.state is state and each.in_force(now) and self._context.owns(key) for key, each in list(self._index)
         )
 
     # One override
@@ -166,9 +167,9 @@ class OverrideController:
             return
         if seen.changes_at is not None:
             self._queue.add(key, due=seen.changes_at)
-        if not self._around.owns(key):
+        if not self._context.owns(key):
             return
-        with self._around.acting_for(key):
+        with self._context.acting_for(key):
             if seen.delete:
                 await self._delete(key, raw)
             else:

@@ -23,12 +23,12 @@ from service.controller import gauges
 from service.controller.availability import Availability
 from service.controller.calendars import CalendarController
 from service.controller.classes import ClassController
+from service.controller.context import ControllerContext
 from service.controller.followers import CapiFollower, follow_clock
 from service.controller.overrides import OverrideController
 from service.controller.reconciler import Actors, Reconciler
 from service.controller.requeue import Requeuer
 from service.controller.shared import Shared
-from service.controller.surroundings import Surroundings
 from service.controller.triggers import Triggers
 from service.decide.intent import Sources
 from service.decide.requeue import failed
@@ -84,9 +84,9 @@ class Controller:
         self.watches = Watches(client, discovery, settings.namespaces, shards=self.fence.count)
         self.workloads = WorkloadClusters(client)
         self.events = EventRecorder(client, instance=socket.gethostname(), busy=lambda: self.queue.depth > 0)
-        surroundings = self._surroundings()
-        self.calendars = CalendarController(client, settings, clock, surroundings)
-        self.overrides = OverrideController(client, settings, clock, surroundings, self.watches.scheduled)
+        context = self._context()
+        self.calendars = CalendarController(client, settings, clock, context)
+        self.overrides = OverrideController(client, settings, clock, context, self.watches.scheduled)
         self.classes = ClassController(ClassStore(client, settings.policy), self.watches.scheduled, self.fence.owns)
         options = ObserverOptions(
             identities=settings.host_identities,
@@ -132,8 +132,8 @@ class Controller:
             gauges.publish_trouble(self.watches.scheduled)
         gauges.publish_crowds(self.crowds)
 
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(
+    def _context(self) -> ControllerContext:
+        return ControllerContext(
             defined=self.watches.defines,
             owns=self.fence.owns,
             acting_for=self.fence.acting_for,

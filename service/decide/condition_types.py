@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from crds.status import ConditionStatus, Phase
-from service.decide.reasons import Reason
+from service.decide.reasons import DRY_RUN_REASONS, Reason
 
 PHASES: Final = {
     Phase.PENDING: "A machine is wanted, and not all three objects exist yet; the message says why.",
@@ -229,9 +229,7 @@ REASONS_OF: Final[Mapping[ConditionType, Mapping[ConditionStatus, tuple[Reason, 
         "Unknown": (Reason.NO_NODE_YET,),
     },
     ConditionType.PAUSED: {"True": (Reason.PAUSED,)},
-    ConditionType.DRY_RUN: {
-        "True": (Reason.WOULD_CREATE, Reason.WOULD_DELETE, Reason.WOULD_CHANGE, Reason.NOTHING_TO_DO)
-    },
+    ConditionType.DRY_RUN: {"True": (*DRY_RUN_REASONS, Reason.NOTHING_TO_DO)},
     ConditionType.HOST_CONFLICT: {"True": (Reason.HOST_CONFLICT,)},
     ConditionType.CAPI_AVAILABLE: {"False": (Reason.CAPI_NOT_INSTALLED,)},
 }
@@ -263,8 +261,6 @@ EVENTS: Final = (
     Reason.RECLAIM_REVERTED,
     Reason.REMEDIATED,
     Reason.REMEDIATION_CANCELLED,
-    Reason.WOULD_CREATE,
-    Reason.WOULD_DELETE,
-    Reason.WOULD_CHANGE,
+    *DRY_RUN_REASONS,
 )
 """Events of a machine's life. Beside them, every other reason that warns is an Event when the problem begins."""

@@ -15,7 +15,7 @@ from service.decide.condition_types import REASONS_OF, ConditionType
 from service.decide.outcome import Outcome, explain
 from service.decide.phases import contradiction, machine_failure, machine_phase, node_is_ours
 from service.decide.plan import ApplyTaints, Delete, InstallAgent, Plan
-from service.decide.reasons import AnyReason, Reason, read_reason
+from service.decide.reasons import DRY_RUN_REASONS, AnyReason, Reason, read_reason
 from service.decide.reclaim import current_reclaim, disabling_reclaim, reclaim_message, unacknowledged_message
 from service.decide.situation import Situation, cluster_problem
 from service.decide.visibility import lasting_failure
@@ -269,16 +269,13 @@ def _paused(a: ReportInput) -> ConditionDraft | None:
     return ConditionDraft(ConditionType.PAUSED, "True", Reason.PAUSED, a.plan.message) if a.s.world.paused else None
 
 
-_DRY: Final = (Reason.WOULD_CREATE, Reason.WOULD_DELETE, Reason.WOULD_CHANGE)
-
-
 def _dry_run(a: ReportInput) -> ConditionDraft | None:
     """Only where the dry run decides: what acts in spite of it is reported as ever."""
     s = a.s
     acts = s.world.paused or s.intent.kill_switch or not s.intent.enabled or s.world.me.deleting_since is not None
     if not s.world.dry_run or acts or current_reclaim(s) is not None:
         return None
-    if a.plan.reason in _DRY:
+    if a.plan.reason in DRY_RUN_REASONS:
         return ConditionDraft(ConditionType.DRY_RUN, "True", a.plan.reason, a.plan.message)
     return ConditionDraft(
         ConditionType.DRY_RUN, "True", Reason.NOTHING_TO_DO, "Dry run: the controller would do nothing now."

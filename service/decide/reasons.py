@@ -615,6 +615,10 @@ class Reason(StrEnum):
     )
 
 
+DRY_RUN_REASONS: Final = (Reason.WOULD_CREATE, Reason.WOULD_DELETE, Reason.WOULD_CHANGE)
+"""What a dry run would do."""
+
+
 class ProviderReason(str):
     """A word of the provider's own for the failure of a Machine, such as `InvalidConfiguration`."""
 

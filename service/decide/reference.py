@@ -6,6 +6,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from crds.reasons import CalendarConditionReason, ConditionReason, OverrideConditionReason
 from service.decide.condition_types import EVENTS, PHASES, REASONS_OF, ConditionType
 from service.decide.lifecycle import RULES
 from service.decide.reasons import Reason, Severity
@@ -17,9 +18,9 @@ RULES_END: Final = "\n<!-- End of the generated table. -->\n"
 _CONDITIONS: Final = f"""\
 {_MADE}# Phases, conditions, reasons
 
-`status.phase` says in one word where a machine is in its life, `status.message` in one sentence. Each condition reports
-one aspect; its reason is a word that programs can compare, and its message is for people. `lastTransitionTime` changes
-only when `status` does. Reasons are part of the API: they do not change between releases.
+`status.phase` of a ScheduledMachine says in one word where the machine is in its life, `status.message` in one sentence.
+Each condition reports one aspect; its reason is a word that programs can compare, and its message is for people.
+`lastTransitionTime` changes only when `status` does. Reasons are part of the API: they do not change between releases.
 
 ```sh
 kubectl get scheduledmachine NAME -o jsonpath='{{range .status.conditions[*]}}{{.type}}={{.status}} {{.reason}}: {{.message}}{{"\\n"}}{{end}}'
@@ -29,6 +30,10 @@ _MACHINE_PHASES: Final = """
 `status.machinePhase` has the same five words for every provider: `Provisioning`, `Provisioned`, `Running`, `Deleting`,
 `Failed`.
 """
+_OTHER_KINDS: Final[dict[str, type[ConditionReason]]] = {
+    "Conditions of overrides": OverrideConditionReason,
+    "Conditions of calendars": CalendarConditionReason,
+}
 _EVENTS: Final = f"""\
 {_MADE}# Events
 
@@ -54,7 +59,8 @@ def conditions_page() -> str:
     """docs/reference/conditions.md."""
     phases = _table(("phase", "meaning"), ((f"`{phase}`", meaning) for phase, meaning in PHASES.items()))
     sections = (_section(kind) for kind in ConditionType)
-    return f"{_CONDITIONS}\n## Phases\n\n{phases}{_MACHINE_PHASES}{''.join(sections)}"
+    others = (_of_another_kind(kind, reasons) for kind, reasons in _OTHER_KINDS.items())
+    return f"{_CONDITIONS}\n## Phases\n\n{phases}{_MACHINE_PHASES}{''.join(sections)}{''.join(others)}"
 
 
 def _section(kind: ConditionType) -> str:
@@ -63,6 +69,14 @@ def _section(kind: ConditionType) -> str:
         (f"`{reason}`", statuses, _meaning(reason), _remedy(reason)) for reason, statuses in _statuses(kind).items()
     )
     return f"\n## {kind}\n\n{kind.about}\n\n{_table(heads, rows)}"
+
+
+def _of_another_kind(kind: str, reasons: type[ConditionReason]) -> str:
+    heads = ("condition", "reason", "status", "meaning", "what to do")
+    rows = (
+        (f"`{each.condition}`", f"`{each}`", each.status, each.meaning, each.remedy or "Nothing.") for each in reasons
+    )
+    return f"\n## {kind}\n\n{_table(heads, rows)}"
 
 
 def _statuses(kind: ConditionType) -> dict[Reason, str]:

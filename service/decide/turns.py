@@ -1,7 +1,7 @@
 """Order in a crowd: a Cluster may limit how many machines are provisioned and how many are drained at a time.
 
 Observation offers the turns, rules use them: a plan that creates a Machine, or begins a shutdown, takes a turn, or
-waits for one. The kill switch, reclaims and deletions wait for nobody.
+waits for one. The kill switch, reclaims and deletions do not wait.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from service.decide.situation import Situation
 from service.decide.world import Role, Turn, World
 
 PRIORITY_WORTH: Final = timedelta(hours=1)
-"""The highest priority counts as this much waiting: it goes first among equals, and nobody waits for ever."""
+"""The highest priority counts as this much waiting: it goes first among equals, and no machine waits for ever."""
 LIMIT_DIGITS: Final = 6
 
 

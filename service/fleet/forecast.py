@@ -79,7 +79,7 @@ def _state(machine: OverridableMachine, effective: Effective, at: datetime, now:
     """In or out of service at a moment, and for how long."""
     if effective.wanted(at):
         end = _end(machine, effective, at, now)
-        return f"in service until {end}" if end else "in service, with no end in sight"
+        return f"in service until {end}" if end else "in service, without an end"
     starts = effective.next_start(at)
     window = effective.window(starts) if starts is not None else None
     return f"out of service until {machine.clock(window.opens, now)}" if window else "out of service for good"

@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from crds.base import rfc3339
-from crds.overridelife import ACCEPTED, StoredOverride, as_override
+from crds.overridelife import StoredOverride, as_override
 from crds.overrides import Override
+from crds.reasons import ACCEPTED
 from crds.scheduleoverride import OverrideStatus
 from service.objects.overrides import read_override
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
+from crds.reasons import OverrideConditionReason
 from service.fleet.usage import ReportPeriod, Spread, Totals, UsageReport
 
 STEP: Final = timedelta(minutes=5)
@@ -33,7 +34,7 @@ def queries(period: ReportPeriod) -> dict[str, str]:
     span, step = f"{_seconds(period.until - period.since)}s", f"{_seconds(STEP)}s"
     every = f"[{span}:{step}]"
     ready, phases = "max(fivespot_scheduledmachines_ready)", "max by (phase) (fivespot_scheduledmachines)"
-    lateness = "fivespot_ready_lateness_seconds"
+    lateness, accepted = "fivespot_ready_lateness_seconds", OverrideConditionReason.IS_ACCEPTED
     found = {
         "known": f"count_over_time({ready}{every})",
         "ready": f"sum_over_time({ready}{every})",
@@ -43,7 +44,7 @@ def queries(period: ReportPeriod) -> dict[str, str]:
         "punctual": _increase(f'{lateness}_bucket{{le="60.0"}}', span),
         "cut_short": _increase('fivespot_drains_total{result="timed_out"}', span),
         "reclaims": _increase("fivespot_emergency_reclaims_total", span),
-        "overrides": _increase('fivespot_overrides_judged_total{reason="Accepted"}', span),
+        "overrides": _increase(f'fivespot_overrides_judged_total{{reason="{accepted}"}}', span),
         "to_ready": f"sum by (kind) (increase(fivespot_time_to_ready_seconds_count[{span}]))",
     }
     buckets = f"sum by (le, kind) (increase(fivespot_time_to_ready_seconds_bucket[{span}]))"

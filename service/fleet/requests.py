@@ -155,7 +155,7 @@ async def acknowledge(client: Client, namespace: str, name: str) -> None:
 
 
 async def delete(client: Client, namespace: str, name: str, uid: str | None = None) -> None:
-    """Deletes an override; one that is gone already is as good.
+    """Deletes an override; does nothing if it is gone already.
 
     Raises:
         RefusedError: if the user may not.

@@ -56,7 +56,7 @@ class ShelvedCalendars:
         return self.shelf.seen_from(namespace, references)
 
     def pending(self, namespace: str, references: Iterable[CalendarReference]) -> bool:  # noqa: ARG002
-        """Never."""
+        """Never: they were read before."""
         return False
 
 

@@ -22,12 +22,12 @@ from service.decide.leads import rules_of
 
 _DAY: Final = timedelta(days=1)
 WINDOWS_MAX: Final = 1000
-"""A cron of every minute has more windows than anyone can see."""
+"""At most this many windows: a cron of every minute has more than a page can show."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelinePeriod:
-    """From one instant to another."""
+    """The part of time that a page shows."""
 
     begins: datetime
     ends: datetime
@@ -39,7 +39,7 @@ class TimelinePeriod:
 
 
 def milliseconds(moment: datetime) -> int:
-    """Since 1970."""
+    """An instant as milliseconds since 1970."""
     return int(moment.timestamp() * 1000)
 
 

@@ -46,7 +46,7 @@ class Spread:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Spread":
-        """Of at least one value."""
+        """The spread of at least one value."""
         parts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else [seconds[0]] * 99
         return cls(len(seconds), round(parts[49], 1), round(parts[89], 1), round(parts[98], 1))
 
@@ -87,12 +87,12 @@ class MachineUse:
 
     @property
     def cost(self) -> Decimal | None:
-        """Of the time for which the host was in use."""
+        """The cost of the hours for which the host was in use."""
         return _cost(self.in_use, self.hourly_cost)
 
     @property
     def saved(self) -> Decimal | None:
-        """Against always-on."""
+        """The cost of the hours for which the host was free."""
         return _cost(self.free, self.hourly_cost)
 
 

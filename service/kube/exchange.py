@@ -81,7 +81,9 @@ class Connection(asyncio.Protocol):
 
     async def call(self, request: bytes, most: int, most_of_error: int) -> HttpResponse:
         """Sends a request; the answer, of which at most so many bytes are received, depending on its status."""
-        self._most, self._most_of_error, self._streams = most, most_of_error, False
+        self._most = most
+        self._most_of_error = most_of_error
+        self._streams = False
         self._send(request)
         while not self._complete:
             await self._more()
@@ -192,7 +194,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """An answer begins."""
         if not self._expecting:
-            self._fail(BadAnswer("the server sent something that was not asked for"))
+            self._fail(BadAnswer("the server sent an answer without a request"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One field of the head, or of a trailer."""

@@ -56,7 +56,7 @@ def _load_lean() -> Library:
             sys.modules[name] = _stub(name)
         client: Any = sys.modules[f"{_PACKAGE}.client"]
         client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration
-        client.ApiClient = object  # what the functions return that nobody calls here
+        client.ApiClient = object  # functions name it as their result, and are not called
         with _late_aiohttp():
             return _import_parts()
     finally:

@@ -62,7 +62,7 @@ class Sink:
             tls = self._trusted()
         except (OSError, ValueError) as error:
             raise Unanswered(f"the settings of notifications cannot be used: {error}") from None
-        import aiohttp  # noqa: PLC0415 - only now: most operators notify nobody, and it takes a tenth of a second
+        import aiohttp  # noqa: PLC0415 - only now: most operators send no notifications, and it takes a tenth of a second
 
         session = self._opened()
         try:

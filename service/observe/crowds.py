@@ -1,7 +1,7 @@
 """Whose turn it is, where a Cluster limits how many of its machines are provisioned or drained at once.
 
 A ledger in memory, made from the caches when it is first needed, so that a restart changes nothing. Each pass brings
-its own machine up to date and wakes those whose turn it is by then, so nobody has to poll. Every shard has its own
+its own machine up to date and wakes those whose turn it is by then, so nothing polls. Every shard has its own
 share of a limit. Machines queue with those of their Cluster only, so no namespace waits for another.
 """
 

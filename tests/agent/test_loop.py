@@ -114,7 +114,7 @@ def test_what_runs_already_is_asked_for_in_the_same_turn(bench: Bench):
     assert not bench.source.is_open
 
 
-def test_a_candidate_is_examined_and_asked_for(bench: Bench):
+def test_a_candidate_is_examined_and_its_host_requested(bench: Bench):
     bench.turn(IDEA)
     assert bench.source.is_open
     assert bench.agent._patience(0.0) == 0.5
@@ -169,7 +169,7 @@ def test_the_death_of_a_watching_thread_ends_the_loop_and_closes_the_source(benc
     assert not bench.source.is_open
 
 
-def test_a_match_whose_pattern_is_removed_meanwhile_is_dropped_and_said_so(bench: Bench, capsys):
+def test_a_match_whose_pattern_is_removed_meanwhile_is_dropped_and_logged(bench: Bench, capsys):
     add(bench.root, 7, "idea")
     bench.desk.failure = Unreachable("away")
     bench.turn(IDEA, ConfigSeen(NO_PATTERNS))

@@ -25,7 +25,7 @@ async def test_replicas_that_start_together_agree_on_one_authority():
     assert all(each.serving.expires == bundles[0].leaf.parsed.not_valid_after_utc for each in replicas)
 
 
-async def test_a_settled_store_is_written_no_more():
+async def test_a_settled_store_is_not_written_again():
     shelf, time = Shelf(), Time()
     await replica(shelf, time).settle()
     version, trust_version = shelf.version, shelf.trust_version
@@ -34,7 +34,7 @@ async def test_a_settled_store_is_written_no_more():
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"somebody else's", b"-----BEGIN"])
-async def test_a_ca_bundle_that_someone_changed_is_put_right(spoilt: bytes):
+async def test_a_ca_bundle_that_another_program_changed_is_repaired(spoilt: bytes):
     shelf, time = Shelf(), Time()
     rotation = replica(shelf, time)
     bundle = await rotation.settle()

@@ -18,7 +18,7 @@ from tests.e2e.operator import Operator
 from tests.e2e.workload import WorkloadSide
 
 
-async def test_rule_6_creates_three_objects_as_the_design_has_them(op: Operator) -> None:
+async def test_rule_6_creates_three_objects_with_the_spec_that_the_user_wrote(op: Operator) -> None:
     exotic = {"list": [1, "1", None, {"deep": 1.5}], "empty": {}, "yes": True, "unicode": "Zürich ☃"}
     await op.apply(machine(infrastructure={"anything": exotic}, machineTemplate={"labels": {"team": "blue"}}))
     status = await op.ready("worker")

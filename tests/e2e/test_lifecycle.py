@@ -91,7 +91,7 @@ async def test_rule_4_disabling_abandons_a_shutdown_and_uncordons(op: Operator, 
     assert status["machineRef"]["uid"] == (await op.read(MACHINES, "worker-machine"))["metadata"]["uid"]
 
 
-async def test_rule_4_disabling_finishes_a_deletion_that_was_asked_for(op: Operator) -> None:
+async def test_rule_4_disabling_finishes_a_deletion_that_has_begun(op: Operator) -> None:
     await op.apply(machine())
     await being_deleted(op)
 

@@ -66,7 +66,7 @@ async def test_an_error_is_sent_once(management: Client, namespace: str, tmp_pat
         assert receiver.data()[-1]["reason"] == "ClusterNotFound"
 
 
-async def test_what_a_provider_refuses_is_told_without_quoting_the_spec(
+async def test_a_notice_of_what_a_provider_refuses_does_not_quote_the_spec(
     management: Client, namespace: str, tmp_path: Path
 ) -> None:
     resource, definition = picky(namespace.removeprefix("test-"))
@@ -82,7 +82,7 @@ async def test_what_a_provider_refuses_is_told_without_quoting_the_spec(
         assert not any(SECRET.encode() in body for _, _, body in receiver.requests)
 
 
-async def test_a_machine_that_never_joins_an_override_and_a_drain_that_is_cut_short_are_told(
+async def test_a_machine_that_never_joins_an_override_and_a_drain_that_is_cut_short_send_notifications(
     management: Client, namespace: str, tmp_path: Path, workload: WorkloadSide
 ) -> None:
     await apply(management, override_definition())
@@ -109,7 +109,7 @@ async def test_a_machine_that_never_joins_an_override_and_a_drain_that_is_cut_sh
         assert len({event.get_id() for event in receiver.events}) == len(types)
 
 
-async def test_a_reclaim_is_told(
+async def test_a_reclaim_sends_a_notification(
     management: Client, namespace: str, tmp_path: Path, plane: ControlPlane, assets: Assets, workload: WorkloadSide
 ) -> None:
     install(plane.workload, assets.kubectl)

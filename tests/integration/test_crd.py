@@ -126,9 +126,7 @@ async def listed(assets: Assets, cluster: LocalCluster, namespace: str, name: st
     return (await discovered(assets, cluster, "get", "sm", name, "-n", namespace, *options)).splitlines()
 
 
-async def test_kubectl_get_shows_the_columns_of_the_design(
-    assets: Assets, small_cluster: LocalCluster, namespace: str
-) -> None:
+async def test_kubectl_get_shows_its_columns(assets: Assets, small_cluster: LocalCluster, namespace: str) -> None:
     header, row = await listed(assets, small_cluster, namespace, USUAL)
     assert header.split() == ["NAME", "PHASE", "READY", "REASON", "SCHEDULE", "NEXT", "AGE"]
     assert row.startswith(f"{USUAL}   Pending   False   WaitingForPreviousMachine   cron 0 9 * * mon for 1h…   closes")

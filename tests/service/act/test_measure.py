@@ -40,7 +40,7 @@ def done(action, *, before=None, at=NINE, speed=1.0, plan=None, blockers=()):
     measure(known, known, chosen, Outcome(done=(action,), blockers=blockers), clock)
 
 
-def test_how_late_a_machine_was_asked_for_counts_from_the_boundary_in_real_seconds():
+def test_how_late_a_machine_was_requested_counts_from_the_boundary_in_real_seconds():
     count, total = (value(metrics.ACTIVATION_LATENESS, suffix) for suffix in ("_count", "_sum"))
     announced = ScheduledMachineStatus(next_activation=NINE - timedelta(minutes=10))
     done(CREATE, before=announced, speed=60)

@@ -97,7 +97,7 @@ def test_nothing_recurs_more_often_than_daily(rule, says):
         "DTSTART:20261224T120000Z\r\nRDATE;VALUE=PERIOD;TZID=Mars/Olympus:20261225T120000/PT1H",
     ],
 )
-def test_a_zone_that_nobody_knows_is_not_taken_for_the_schedules_own(line):
+def test_an_unknown_zone_is_not_taken_for_the_schedules_own(line):
     with pytest.raises(BrokenCalendar, match="time zone"):
         dates_of(calendar(event(line)), FIRST, LAST)
 

@@ -125,7 +125,7 @@ async def test_a_class_that_is_edited_all_the_time_starves_none_of_its_users():
     assert {key for _, key in scene.woken[:1100]} == set(scene.controller.users("desk")) - {Key("team", "desk-7")}
 
 
-async def test_before_the_first_pass_nobody_is_woken_as_all_are_due_anyway():
+async def test_before_the_first_pass_no_machine_is_woken_as_all_are_due_anyway():
     scene = Scene(desk=10)
     scene.class_changed("desk")
     assert scene.controller.waiting == 0

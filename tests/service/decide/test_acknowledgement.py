@@ -78,7 +78,7 @@ def test_the_event_is_emitted_though_the_reclaim_is_over_before_a_status_says_th
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_without_the_acknowledgement_the_machine_stays_out_whoever_enables_its_schedule(enabled: bool) -> None:
+def test_without_the_acknowledgement_the_machine_stays_out_even_if_its_schedule_is_enabled(enabled: bool) -> None:
     seen = builders.world(status=ScheduledMachineStatus(last_reclaim=OVER))
     plan = decide(held(schedule={"enabled": enabled}), seen, MORNING)
     assert (plan.phase, plan.reason) == (Phase.DISABLED, Reason.RECLAIM_NOT_ACKNOWLEDGED)

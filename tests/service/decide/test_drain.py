@@ -141,7 +141,7 @@ def test_nothing_is_evicted_while_the_labels_of_a_namespace_that_a_rule_asks_for
 # Refusals
 
 
-def test_a_refused_eviction_is_asked_for_again_when_its_pause_is_over():
+def test_a_refused_eviction_is_posted_again_when_its_pause_is_over():
     waiting = pod("waiting", refusal=Refusal("a budget", 7 * SECOND))
     due = pod("due", refusal=Refusal("a budget", timedelta(0)))
     state = drain([waiting, due])

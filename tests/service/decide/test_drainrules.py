@@ -105,7 +105,7 @@ def test_a_rule_is_for_the_pods_and_namespaces_that_it_selects(pods, applies):
     assert treatment(rule(pods=pods), namespace={"team": "data"}) == (SKIPPED if applies else EVICTED)
 
 
-def test_labels_of_namespaces_are_asked_for_only_where_a_rule_for_this_machine_selects_by_them():
+def test_labels_of_namespaces_are_read_only_where_a_rule_for_this_machine_selects_by_them():
     by_namespace = [{"namespaceSelector": {"matchLabels": {"team": "data"}}}]
     assert rules(rule(pods=by_namespace)).ask_for_namespaces
     assert not rules(rule(pods=[{**selects(app="x"), "namespaceSelector": {}}])).ask_for_namespaces

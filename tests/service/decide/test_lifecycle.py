@@ -92,7 +92,7 @@ PAUSES = [
 
 
 @pytest.mark.parametrize("pause", PAUSES)
-def test_paused_says_who_asked_for_it_and_what_waits(pause):
+def test_paused_says_which_object_is_paused_and_what_waits(pause):
     message = decide(intent(), running_world(**pause), MORNING).message
     assert message.startswith("Paused by Cluster prod; " if "cluster" in pause else "Paused by this ScheduledMachine; ")
     assert message.endswith("nothing is changed.")
@@ -265,7 +265,7 @@ def test_disabled_leaves_the_cordon_of_an_administrator():
     assert decide(intent(**ENABLED_FALSE), cordoned, EVENING).actions == ()
 
 
-def test_disabled_finishes_a_deletion_that_was_already_asked_for():
+def test_disabled_finishes_a_deletion_that_has_begun():
     disabled = intent(**ENABLED_FALSE)
     leaving = decide(disabled, leaving_world(), CLOSES + MINUTE)
     assert (leaving.phase, leaving.reason, leaving.shutdown) == (Phase.DISABLED, "Disabled", CLOSES)
@@ -275,7 +275,7 @@ def test_disabled_finishes_a_deletion_that_was_already_asked_for():
     assert deleted(decide(disabled, left, CLOSES + MINUTE)) == [Role.INFRASTRUCTURE]
 
 
-def test_disabled_leaves_a_deletion_that_was_asked_for_the_rest_of_its_grace():
+def test_disabled_leaves_a_deletion_that_has_begun_the_rest_of_its_grace():
     within, over = (decide(intent(**ENABLED_FALSE), leaving_world(), CLOSES + past) for past in (MINUTE, GRACE))
     assert (within.actions, within.requeue_at) == ((), CLOSES + GRACE)
     assert kinds(over) == ["Patch"]
@@ -435,7 +435,7 @@ def test_an_invalid_spec_remembers_the_shutdown_of_a_machine_that_is_leaving():
 # Cancelled shutdown
 
 
-def test_a_shutdown_is_cancelled_when_the_schedule_is_edited_before_deletion_was_asked_for():
+def test_a_shutdown_is_cancelled_when_the_schedule_is_edited_before_the_machine_is_deleted():
     edited = intent(schedule={"hoursOfDay": ["9-20"]})
     plan = decide(edited, draining_world(pod()), CLOSES + MINUTE)
     assert (plan.phase, kinds(plan), plan.shutdown) == (Phase.ACTIVE, ["Uncordon"], None)

@@ -91,7 +91,7 @@ def test_what_a_provider_or_the_spec_says_stays_in_the_cluster(reason):
     assert notice.data["message"].endswith("The message is in the status of the ScheduledMachine.")
 
 
-def test_a_problem_in_our_own_words_is_told_in_them():
+def test_a_problem_without_quotations_keeps_its_message():
     assert one(Event(Reason.CLUSTER_NOT_FOUND, "Cluster prod does not exist.")).data["message"] == (
         "Cluster prod does not exist."
     )

@@ -111,7 +111,7 @@ def test_notes_of_objects_that_are_not_ours_do_not_count():
     assert latest_window(world(machine=machine(of={**NOTED, "ours": False}))) is None
 
 
-def test_the_close_of_its_window_removes_it_as_ever():
+def test_the_close_of_its_window_still_removes_it():
     sim = just_made()
     sim.now = CLOSES
     sim.step()

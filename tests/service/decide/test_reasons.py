@@ -1,16 +1,38 @@
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from crds.status import MachinePhase
+from crds.reasons import CalendarConditionReason, OverrideConditionReason
+from crds.status import MachinePhase, Phase
 from service.decide.condition_types import EVENTS, REASONS_OF, ConditionType
 from service.decide.conditions import _BY_PHASE
 from service.decide.reasons import ProviderReason, Reason, Severity, read_reason
 from service.kube import errors
 
 LISTED = {reason for by_status in REASONS_OF.values() for reasons in by_status.values() for reason in reasons}
+OF_OTHER_KINDS = [*OverrideConditionReason, *CalendarConditionReason]
+SERVICE = Path(__file__).parents[3] / "service"
+
+
+def literals(path: Path) -> Iterator[str]:
+    """Every text in a module that stands alone; enumerations are where words are defined."""
+    tree = ast.parse(path.read_text())
+    defined = {id(each) for node in tree.body if isinstance(node, ast.ClassDef) for each in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in defined:
+            yield node.value
+
+
+def test_no_module_writes_a_reason_as_text():
+    words = {*map(str, Reason), *map(str, OF_OTHER_KINDS)} - {*Phase}
+    found = {(path.name, word) for path in SERVICE.rglob("*.py") for word in literals(path) if word in words}
+    assert found == {("errors.py", errors.NAMESPACE_TERMINATING)}, "the API server's word; compared below"
 
 
 def test_every_reason_says_what_it_means():
-    assert {reason for reason in Reason if not reason.meaning.endswith(".")} == set()
+    assert {reason for reason in (*Reason, *OF_OTHER_KINDS) if not reason.meaning.endswith(".")} == set()
 
 
 def test_a_warning_says_what_to_do_unless_it_ends_by_itself():

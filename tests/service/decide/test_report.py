@@ -397,7 +397,7 @@ def test_a_message_has_a_limit():
     assert len(message) == 1024
 
 
-def test_the_deletion_that_was_asked_for_is_seen_in_the_machine_phase():
+def test_a_deletion_that_has_begun_is_seen_in_the_machine_phase():
     assert reported(leaving_world(), CLOSES + MINUTE).machine_phase is MachinePhase.DELETING
 
 

@@ -158,5 +158,5 @@ def quoted(page: str, draft: Draft) -> list[str]:
     """What a guide says that the command prints, without its last line, which names the override."""
     *said, made = (DOCS / page).read_text(encoding="utf-8").partition("```text\n")[2].partition("\n```")[0].splitlines()
     name = draft.body("alice", HALF_PAST_TWO)["metadata"]["name"]
-    assert made == f"ScheduleOverride {name} says so; undo it with: 5spot resume desk-7 -n team-a"
+    assert made == f"Created ScheduleOverride {name}; undo it with: 5spot resume desk-7 -n team-a"
     return said

@@ -53,7 +53,7 @@ def test_the_clock_of_a_schedule_is_its_own() -> None:
     assert not times.same_clock(LONDON, summer, UTC)
 
 
-def test_an_instant_is_told_on_the_schedules_clock_and_on_the_users_if_that_differs() -> None:
+def test_an_instant_is_shown_on_the_schedules_clock_and_on_the_users_if_that_differs() -> None:
     evening, new_york = datetime(2026, 3, 6, 22, tzinfo=UTC), timezone(timedelta(hours=-5))
     assert times.both(LONDON, evening, NOW, new_york) == "22:00 Europe/London, 17:00 here"
     assert times.both(LONDON, evening + timedelta(hours=3), NOW, new_york) == "Sat 01:00 Europe/London, 20:00 here"

@@ -183,7 +183,7 @@ async def test_an_endless_head_is_not_taken_in(wire, head):
             await get(client)
 
 
-async def test_what_was_not_asked_for_closes_the_connection_and_answers_no_other_request(wire):
+async def test_an_answer_without_a_request_closes_the_connection_and_answers_no_other_request(wire):
     wire.answers = [ok(b'{"a":1}') + ok(b'{"forged":true}'), ok(b'{"a":2}')]
     async with wire.client() as client:
         assert await get(client) == {"a": 1}

@@ -79,7 +79,7 @@ def test_as_many_are_next_as_there_is_room_in_their_order():
     assert list(found.next(NOW)) == [key("early"), key("middle")]
 
 
-def test_a_smaller_limit_lets_nobody_in_until_enough_are_done():
+def test_a_smaller_limit_lets_no_machine_in_until_enough_are_done():
     found = crowd(3, "a", "b", "c")
     found.share = 1
     found.wait(place(1, "d"), 0)

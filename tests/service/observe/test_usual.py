@@ -133,5 +133,5 @@ def test_a_crowd_costs_no_more_than_a_sample_of_it(cache, usual, monkeypatch):
     assert len(read) == MACHINES_MAX
 
 
-def test_an_object_that_makes_no_sense_is_told_nothing(usual):
+def test_nothing_is_known_of_an_object_that_cannot_be_read(usual):
     assert usual.like({"metadata": {"namespace": "team"}, "spec": {"infrastructureSpec": 7}}) == UNKNOWN

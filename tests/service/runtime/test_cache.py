@@ -99,7 +99,7 @@ def test_the_watch_events_of_two_writes_of_ours_call_no_listener(cache, changes)
     assert cache._own_versions == {}
 
 
-def test_what_we_asked_for_after_a_lost_answer_is_reported_from_its_creation_on(cache, changes):
+def test_an_object_that_was_found_after_a_lost_answer_is_reported_from_its_creation_on(cache, changes):
     cache.absorb(thing(6, running=True))  # created by us in 4, and found when we tried again
     cache.upsert(thing(4))
     assert [change.object for change in changes] == [thing(6, running=True)]

@@ -231,7 +231,7 @@ async def test_a_watch_that_ends_at_once_every_time_is_a_failure():
     assert reflector.failures == 3
 
 
-async def test_a_server_that_is_waited_for_in_vain_was_no_steady_watch(monkeypatch):
+async def test_a_server_that_refuses_every_watch_was_no_steady_watch(monkeypatch):
     monkeypatch.setattr(watch, "_STEADY_SECONDS", 0.0)
     script = Script(lists=[page(5)], watches=[["refused"], ["refused"], ["refused"]])
     reflector, _ = reflect(script)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crds.text import one_line
-from service.commands import fleet, looks
+from service.commands import fleet, machineprinting
 from service.commands.fleet import Scope
 from service.commands.options import ClusterChoice
 from service.fleet import times
@@ -37,8 +37,8 @@ def show(found: Sequence[ListedOverride], scope: Scope, output: str) -> int:
     shown = sorted(found, key=lambda each: (each.stored.created, each.name), reverse=True)
     shown.sort(key=lambda each: ORDER.index(each.standing(now)))
     if output != "table":
-        return looks.print_data([each.to_json(now) for each in shown], output)
-    with looks.paper() as console:
+        return machineprinting.print_data([each.to_json(now) for each in shown], output)
+    with machineprinting.output_console() as console:
         if shown:
             console.print(_table(shown, now, with_namespace=scope.namespace is None))
         else:

@@ -52,14 +52,14 @@ def print_fleet(found: Sequence[Summary], chosen: Sequence[Summary], scope: Scop
     shown = chosen[: limit or None]
     if output != "table":
         return print_data([each.to_json() for each in chosen], output)
-    with paper() as console:
+    with output_console() as console:
         console.print(_counts(found, scope))
         if shown:
             console.print(_fleet(shown, datetime.now(UTC), with_namespace=scope.namespace is None))
             _print_rest(console, len(chosen) - len(shown))
             _print_attention(console, chosen)
         elif found:
-            console.print("None of them is asked for.")
+            console.print("No ScheduledMachine matches the options.")
     return 0
 
 
@@ -68,7 +68,7 @@ def print_details(found: Sequence[Details], output: str) -> int:
     if output != "table":
         return print_data([_data(each) for each in found], output)
     now = datetime.now(UTC)
-    with paper() as console:
+    with output_console() as console:
         for each in found:
             console.print(_title(each.summary))
             console.print(_grid(_lines(each.summary, now)))
@@ -80,7 +80,7 @@ def print_explanation(found: Explanation, output: str) -> int:
     """Prints why a machine is as it is."""
     if output != "text":
         return print_data(found.to_json(), output)
-    with paper() as console:
+    with output_console() as console:
         console.print(Text(found.headline, "bold"))
         for text in filter(None, (found.meaning, found.differs)):
             console.print(Text(text))
@@ -258,13 +258,13 @@ def _list(mark: str, lines: Sequence[str], style: str = "") -> Padding:
 
 
 @contextmanager
-def paper() -> Iterator[Console]:
+def output_console() -> Iterator[Console]:
     """As wide as the terminal; a file gets wide lines without colours. Lines do not end in blanks.
 
     What it shows was written by many users: brackets in it are no markup.
     """
     shown = sys.stdout.isatty()
     width = (None if shown else FILE_WIDTH) or shutil.get_terminal_size().columns
-    paper = io.StringIO()
-    yield Console(file=paper, force_terminal=shown, width=width, highlight=False, markup=False, emoji=False)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in paper.getvalue().splitlines()))
+    text = io.StringIO()
+    yield Console(file=text, force_terminal=shown, width=width, highlight=False, markup=False, emoji=False)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))

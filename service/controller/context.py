@@ -10,7 +10,7 @@ from service.runtime.key import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ControllerContext:
     """What the controllers of calendars and overrides need of the one of ScheduledMachines."""
 
     defined: Callable[[Resource], bool]

@@ -5,8 +5,8 @@ from datetime import timedelta
 from rich.text import Text
 
 from service.commands.fleet import Details, Occurrence, Scope
-from service.commands.looks import paper, print_details
-from service.commands.overridelooks import show
+from service.commands.machineprinting import output_console, print_details
+from service.commands.overrideprinting import show
 from service.fleet.overrides import ListedOverride
 from service.fleet.summary import Summary
 from tests.service.fleet.fleet_overrides import NOON, at, desk_as_stored, stored
@@ -36,7 +36,7 @@ def test_what_others_write_into_events_and_statuses_is_shown_as_it_is(capsys):
 
 
 def test_brackets_are_no_markup(capsys):
-    with paper() as console:
+    with output_console() as console:
         console.print("[bold]:boom:[/nothing]")
         console.print(Text("fin"))
     assert capsys.readouterr().out.splitlines() == ["[bold]:boom:[/nothing]", "fin"]

@@ -25,19 +25,19 @@ from service.runtime.key import Key
 
 Raw = dict[str, Any]
 SETTLE_SECONDS: Final = 5.0
-ViewPlace = tuple[str, CalendarReference]
 
 
-class LiveShelf:
-    """Calendars that are watched elsewhere; `refresh` is called with each change."""
+class LiveCalendars:
+    """Works out the dates of calendars that a viewer watches; calls `changed` when they are known."""
 
-    def __init__(self, client: Client, clock: Clock, operator_namespace: str) -> None:
-        self.changed: Callable[[Key], None] = lambda _key: None
-        """Called when the dates of a calendar are known."""
-        self._client, self._clock, self._operator_namespace = client, clock, operator_namespace
+    def __init__(self, client: Client, clock: Clock, operator_namespace: str, changed: Callable[[Key], None]) -> None:
+        self._client = client
+        self._clock = clock
+        self._operator_namespace = operator_namespace
+        self._changed = changed
         self.shelf = CalendarShelf()
         self._expander = Expander()
-        self._due: dict[ViewPlace, Raw | None] = {}
+        self._due: dict[tuple[str, CalendarReference], Raw | None] = {}
         self._bell = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
@@ -54,7 +54,7 @@ class LiveShelf:
         self._bell.set()
 
     async def settle(self) -> None:
-        """Waits until the dates of all calendars are known; not for long, as one may take its time."""
+        """Waits until the dates of all calendars are known, at most five seconds: a large calendar takes longer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
                 await self._settled.wait()
@@ -67,7 +67,7 @@ class LiveShelf:
             while self._due:
                 (namespace, reference), raw = self._due.popitem()
                 await self._put(namespace, reference, raw)
-                self.changed(Key(namespace, reference.name))
+                self._changed(Key(namespace, reference.name))
             self._settled.set()
 
     async def _put(self, namespace: str, reference: CalendarReference, raw: Raw | None) -> None:
