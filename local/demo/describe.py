@@ -3,7 +3,7 @@
 from typing import Any
 
 from crds.names import KIND
-from local.demo.sightings import Facts
+from local.demo.observations import Facts
 
 Raw = dict[str, Any]
 KUBERNETES_OWN = "node.kubernetes.io/"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from local.demo.sightings import Chronicle, Kind, Sighting
+from local.demo.observations import Chronicle, Kind, Observation
 from local.examples import BROKEN, CLASSROOM, NIGHT, OFFICE, READING, WEEKEND, WORKSTATION
 
 FRIDAY = datetime(2026, 3, 6, tzinfo=UTC)
@@ -233,11 +233,11 @@ def both(one: Finder, other: Finder) -> Finder:
     return find
 
 
-def _first_ready(chronicle: Chronicle, name: str) -> Sighting | None:
+def _first_ready(chronicle: Chronicle, name: str) -> Observation | None:
     return next((s for s in chronicle.of(Kind.MACHINE, name) if s.says(ready="True") and s.facts["node"]), None)
 
 
 def _first(
-    chronicle: Chronicle, kind: Kind, name: str, since: datetime, fact: Callable[[Sighting], bool]
+    chronicle: Chronicle, kind: Kind, name: str, since: datetime, fact: Callable[[Observation], bool]
 ) -> datetime | None:
     return next((s.at for s in chronicle.of(kind, name) if s.at >= since and fact(s)), None)

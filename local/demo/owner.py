@@ -17,7 +17,7 @@ from crds.names import RECLAIM_NAMESPACE
 from local import examples
 from local.cluster import LocalCluster
 from local.demo.expectations import BACK
-from local.demo.sightings import Chronicle, Kind, Sighting
+from local.demo.observations import Chronicle, Kind, Observation
 from local.errors import LocalError
 from local.examples import WORKSTATION
 from local.processes import Keeper, Server
@@ -130,4 +130,4 @@ class HostOwner:
         self.ide.start()
         said = {"about": WORKSTATION, "reason": "OwnerIsBack", "type": "Normal"}
         note = f"The owner starts {self.program} on this machine, pid {self.ide.pid}."
-        chronicle.see(Sighting(now, Kind.EVENT, "owner-is-back", {**said, "note": note}))
+        chronicle.record(Observation(now, Kind.EVENT, "owner-is-back", {**said, "note": note}))

@@ -14,7 +14,7 @@ from crds.schedule import Schedule
 from local import examples
 from local.demo import words
 from local.demo.expectations import START, Expectation, ExpectationVerdict
-from local.demo.sightings import Chronicle, Kind, Sighting
+from local.demo.observations import Chronicle, Kind, Observation
 
 HOUR = timedelta(hours=1)
 BAR_FROM = START.replace(minute=0)
@@ -101,7 +101,7 @@ def verdicts(title: str, rows: Sequence[tuple[str, str, str, ExpectationVerdict]
     return table
 
 
-def _past(seen: Sighting | None) -> tuple[str, str]:
+def _past(seen: Observation | None) -> tuple[str, str]:
     if seen is None or seen.gone:
         return "·", "dim"
     if seen.says(phase="Error"):
@@ -140,7 +140,7 @@ def _nodes(chronicle: Chronicle) -> RenderableType:
     return table
 
 
-def _pod(seen: Sighting) -> Text:
+def _pod(seen: Observation) -> Text:
     if seen.says(state="running"):
         return Text(seen.name)
     return Text(f"{seen.name} {seen.facts['state']}", "yellow")

@@ -21,9 +21,9 @@ from local.binaries import ensure
 from local.cluster import Options
 from local.demo import words
 from local.demo.expectations import START, Expectation, ExpectationVerdict, expectations
+from local.demo.observations import Chronicle, Observation
 from local.demo.owner import HostOwner
 from local.demo.screen import Screen, verdicts
-from local.demo.sightings import Chronicle, Sighting
 from local.demo.watch import Watch
 from local.errors import LocalError
 from local.operator import NAMESPACE, ClockPace, Operator
@@ -151,7 +151,7 @@ class Show:
 
         return draw
 
-    def _tell(self, now: Sighting, before: Sighting | None) -> None:
+    def _tell(self, now: Observation, before: Observation | None) -> None:
         if line := words.change(now, before):
             self._print(f"{words.moment(now.at)}  {line}")
 

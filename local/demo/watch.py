@@ -12,7 +12,7 @@ from crds.base import rfc3339
 from local import examples
 from local.demo import describe
 from local.demo.expectations import AT_ONCE, EXTENDED, PODS, SATURDAY
-from local.demo.sightings import Chronicle, Facts, Kind, Sighting
+from local.demo.observations import Chronicle, Facts, Kind, Observation
 from local.examples import WEEKEND, WORKSTATION
 from local.plane import DEMO_CLUSTER, DEMO_NAMESPACE
 from local.provider.kinds import CLUSTERS
@@ -127,7 +127,7 @@ class Watch:
 
     def _changed(self, kind: Kind, words: Describe, change: Change) -> None:
         facts = {} if change.type is EventType.DELETED else words(change.object)
-        self.chronicle.see(Sighting(self._clock.now(), kind, change.key.name, facts))
+        self.chronicle.record(Observation(self._clock.now(), kind, change.key.name, facts))
         self.news.set()
 
 

@@ -1,11 +1,11 @@
-"""Sightings and verdicts in words; what both ways of showing the demo, and its summary, say."""
+"""Observations and verdicts in words; what both ways of showing the demo, and its summary, say."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from local.demo.expectations import Expectation, ExpectationVerdict
-from local.demo.sightings import Chronicle, Facts, Kind, Sighting
+from local.demo.observations import Chronicle, Facts, Kind, Observation
 
 WITH_MESSAGE: Final = ("Inactive", "Pending", "Error")
 
@@ -15,7 +15,7 @@ def moment(instant: datetime) -> str:
     return f"{instant:%a %H:%M}"
 
 
-def boundary(facts: Sighting) -> str:
+def boundary(facts: Observation) -> str:
     """`opens Sat 07:00` or `closes Fri 18:00`."""
     for word in ("closes", "opens"):
         if said := facts.facts.get(word):
@@ -23,7 +23,7 @@ def boundary(facts: Sighting) -> str:
     return ""
 
 
-def change(now: Sighting, before: Sighting | None) -> str:
+def change(now: Observation, before: Observation | None) -> str:
     """What is new, in one line; empty if nothing of interest is."""
     line = _line(now)
     if not line or (before and line == _line(before)):
@@ -47,7 +47,7 @@ def _seen(expected: Expectation, chronicle: Chronicle) -> str:
     return f"due {due}, seen {at:%H:%M}" if at.date() == expected.since.date() else f"due {due}, seen {moment(at)}"
 
 
-def _line(seen: Sighting) -> str:
+def _line(seen: Observation) -> str:
     if seen.facts:
         return _DESCRIBED[seen.kind](seen.facts)
     return "" if seen.kind is Kind.EVENT else "gone"

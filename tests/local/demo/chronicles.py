@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from local.demo.expectations import FRIDAY
-from local.demo.sightings import Chronicle, Kind, Sighting
+from local.demo.observations import Chronicle, Kind, Observation
 
 
 def at(hours: float) -> datetime:
@@ -34,7 +34,7 @@ class ChronicleBuilder:
         self._see(hours, kind, name)
 
     def _see(self, hours: float, kind: Kind, name: str, **facts: str) -> None:
-        self.chronicle.see(Sighting(at(hours), kind, name, facts))
+        self.chronicle.record(Observation(at(hours), kind, name, facts))
 
 
 def day_of(name: str, pods: tuple[str, ...], *, comes: float, leaves: float, taints: str = "") -> ChronicleBuilder:

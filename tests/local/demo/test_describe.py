@@ -3,7 +3,7 @@
 import pytest
 
 from local.demo import describe
-from local.demo.sightings import Facts
+from local.demo.observations import Facts
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 

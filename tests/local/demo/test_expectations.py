@@ -21,7 +21,7 @@ from local.demo.expectations import (
     reclaimed,
     tainted,
 )
-from local.demo.sightings import Chronicle, Kind
+from local.demo.observations import Chronicle, Kind
 from local.examples import BROKEN, CLASSROOM, NIGHT, OFFICE, READING, WORKSTATION
 from tests.local.demo.chronicles import ChronicleBuilder, at, day_of
 
@@ -83,9 +83,9 @@ def test_pods_that_vanish_with_their_node_were_not_drained() -> None:
 
 def test_a_node_that_was_never_cordoned_was_not_drained(friday: ChronicleBuilder) -> None:
     uncordoned = Chronicle()
-    for seen in friday.chronicle.sightings:
+    for seen in friday.chronicle.observations:
         if not seen.says(cordoned="yes"):
-            uncordoned.see(seen)
+            uncordoned.record(seen)
     assert drained(OFFICE)(friday.chronicle) == at(18.3)
     assert drained(OFFICE)(uncordoned) is None
 

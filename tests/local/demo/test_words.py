@@ -2,14 +2,14 @@
 
 from local.demo import words
 from local.demo.expectations import PODS, ExpectationVerdict, expectations
-from local.demo.sightings import Kind, Sighting
+from local.demo.observations import Kind, Observation
 from local.examples import OFFICE
 from tests.local.demo.chronicles import ChronicleBuilder, at, day_of
 
 
 def lines(builder: ChronicleBuilder) -> list[str]:
-    lines, latest = [], dict[tuple[Kind, str], Sighting]()
-    for seen in builder.chronicle.sightings:
+    lines, latest = [], dict[tuple[Kind, str], Observation]()
+    for seen in builder.chronicle.observations:
         lines.append(words.change(seen, latest.get((seen.kind, seen.name))))
         latest[seen.kind, seen.name] = seen
     return [line for line in lines if line]
@@ -56,4 +56,4 @@ def test_the_summary_says_when_things_were_due_and_seen() -> None:
 def test_a_boundary_is_printed_with_its_day_and_hour() -> None:
     builder = ChronicleBuilder()
     builder.machine(9, OFFICE, "Active", closes="2026-03-06T18:00:00Z")
-    assert words.boundary(builder.chronicle.sightings[0]) == "closes Fri 18:00"
+    assert words.boundary(builder.chronicle.observations[0]) == "closes Fri 18:00"

@@ -1,4 +1,4 @@
-"""What was seen in the two clusters, when: each thing as a few words, and nothing twice."""
+"""What was observed in the two clusters, and when: each thing as a few words, and nothing twice."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Facts = Mapping[str, str]
 
 
 class Kind(StrEnum):
-    """What can be seen."""
+    """What is observed."""
 
     MACHINE = "machine"
     NODE = "node"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Observation:
     """One thing as it was from then on; without facts it was gone."""
 
     at: datetime
@@ -38,32 +38,32 @@ class Sighting:
 
 @dataclass(slots=True)
 class Chronicle:
-    """All sightings in their order; `listeners` hear of each, along with the one before it."""
+    """All observations in order; calls `listeners` with each, and with the one of the same thing before it."""
 
-    sightings: list[Sighting] = field(default_factory=list)
-    listeners: list[Callable[[Sighting, Sighting | None], None]] = field(default_factory=list)
-    _latest: dict[tuple[Kind, str], Sighting] = field(default_factory=dict)
+    observations: list[Observation] = field(default_factory=list)
+    listeners: list[Callable[[Observation, Observation | None], None]] = field(default_factory=list)
+    _latest: dict[tuple[Kind, str], Observation] = field(default_factory=dict)
 
-    def see(self, sighting: Sighting) -> None:
-        """Takes it down, unless it says what was known."""
-        key = (sighting.kind, sighting.name)
+    def record(self, observation: Observation) -> None:
+        """Records an observation, unless it repeats the latest of the same thing."""
+        key = (observation.kind, observation.name)
         before = self._latest.get(key)
-        if (before.facts if before else {}) == sighting.facts:
+        if (before.facts if before else {}) == observation.facts:
             return
-        self._latest[key] = sighting
-        self.sightings.append(sighting)
+        self._latest[key] = observation
+        self.observations.append(observation)
         for listener in self.listeners:
-            listener(sighting, before)
+            listener(observation, before)
 
-    def of(self, kind: Kind, name: str | None = None) -> Iterator[Sighting]:
+    def of(self, kind: Kind, name: str | None = None) -> Iterator[Observation]:
         """Those of a kind, or of one thing, from the first to the last."""
-        return (each for each in self.sightings if each.kind is kind and name in (None, each.name))
+        return (each for each in self.observations if each.kind is kind and name in (None, each.name))
 
-    def present(self, kind: Kind) -> list[Sighting]:
+    def present(self, kind: Kind) -> list[Observation]:
         """What there is now, by name."""
         latest = [each for (kind_, _), each in self._latest.items() if kind_ is kind and not each.gone]
         return sorted(latest, key=lambda each: each.name)
 
-    def at(self, kind: Kind, name: str, instant: datetime) -> Sighting | None:
+    def at(self, kind: Kind, name: str, instant: datetime) -> Observation | None:
         """How a thing was at an instant."""
         return max((each for each in self.of(kind, name) if each.at <= instant), key=lambda s: s.at, default=None)

@@ -1,6 +1,6 @@
 """The chronicle: nothing twice, and how things were at an instant."""
 
-from local.demo.sightings import Kind, Sighting
+from local.demo.observations import Kind, Observation
 from tests.local.demo.chronicles import ChronicleBuilder, at
 
 
@@ -10,11 +10,11 @@ def test_what_was_known_is_not_taken_down_again() -> None:
         builder.node(hour, "host")
     builder.gone(12, Kind.NODE, "host")
     builder.gone(13, Kind.NODE, "host")
-    assert [seen.at for seen in builder.chronicle.sightings] == [at(9), at(12)]
+    assert [seen.at for seen in builder.chronicle.observations] == [at(9), at(12)]
 
 
 def test_listeners_hear_what_is_new_and_what_it_replaces() -> None:
-    builder, heard = ChronicleBuilder(), list[tuple[Sighting, Sighting | None]]()
+    builder, heard = ChronicleBuilder(), list[tuple[Observation, Observation | None]]()
     builder.chronicle.listeners.append(lambda now, before: heard.append((now, before)))
     builder.node(9, "host")
     builder.node(10, "host", cordoned="yes")
