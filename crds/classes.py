@@ -35,7 +35,7 @@ class UnusableClass:
     problem: ClassProblem
     message: str
     grace: timedelta | None = None
-    """The timeouts of a class that is there: they still bound the removal of its machines."""
+    """The timeouts of the class, as far as they are known: they still bound the removal of its machines."""
     drain: timedelta | None = None
 
 
@@ -75,9 +75,9 @@ def class_of(raw: Mapping[str, Any]) -> str | None:
     return None
 
 
-def class_not_found(name: str) -> UnusableClass:
-    """There is none of that name."""
-    return UnusableClass(ClassProblem.NOT_FOUND, f"ScheduledMachineClass {name} does not exist")
+def class_not_found(name: str, grace: timedelta | None = None, drain: timedelta | None = None) -> UnusableClass:
+    """There is none of that name; the timeouts are those that it had, if that is known."""
+    return UnusableClass(ClassProblem.NOT_FOUND, f"ScheduledMachineClass {name} does not exist", grace, drain)
 
 
 def class_for(found: FoundClass, namespace: str, labels: Mapping[str, str]) -> FoundClass:

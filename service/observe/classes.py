@@ -5,7 +5,8 @@ A class is read once, however many ScheduledMachines name it.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -13,6 +14,7 @@ from crds import names
 from crds.cel import PROVIDER_SPECS
 from crds.classes import ClassProblem, FoundClass, Tenancy, UnusableClass, class_for, class_not_found
 from crds.classrules import read_class
+from crds.partial import readable_timeout
 from crds.providers import ProviderPolicy
 from service.decide.manifests import digest
 from service.kube.client import Client
@@ -23,12 +25,18 @@ from service.runtime.informer import Informer
 from service.runtime.key import Key
 
 LISTED_SECONDS: Final = 1.0
+LEFT_MAX: Final = 100
 
 log = structlog.get_logger(__name__)
 
 
 def _ignore(_name: str) -> None:
     """For a reader that asks again each time."""
+
+
+class _Timeouts(NamedTuple):
+    grace: timedelta | None = None
+    drain: timedelta | None = None
 
 
 class ClassStore:
@@ -44,6 +52,8 @@ class ClassStore:
         self._outlines: dict[str, Object] = {}
         self._specs: dict[str, str] = {}
         """A digest of each class's spec: what else changes in a class concerns no user."""
+        self._left: dict[str, _Timeouts] = {}
+        """The timeouts of the classes that were deleted last: machines of theirs may be draining."""
         self._on_class: Callable[[str], None] = _ignore
         self._on_namespace: Callable[[str], None] = _ignore
 
@@ -93,7 +103,9 @@ class ClassStore:
         why = self._classes.unreadable(Key("", name))
         if why is not None:
             return UnusableClass(ClassProblem.INVALID, f"{names.CLASS_KIND} {name} cannot be read: {why}")
-        return class_not_found(name) if raw is None else read_class(raw, self._policy)
+        if raw is None:
+            return class_not_found(name, *self._left.get(name, _Timeouts()))
+        return read_class(raw, self._policy)
 
     def manifest(self, name: str) -> Object | None:
         """A class as it is stored."""
@@ -144,12 +156,21 @@ class ClassStore:
         self._outlines.pop(name, None)
         if change.type is EventType.DELETED:
             self._specs.pop(name, None)
+            self._remember(name, change.object.get("spec"))
             self._on_class(name)
             return
+        self._left.pop(name, None)
         spec = digest(change.object.get("spec"))
         if self._specs.get(name) != spec:
             self._specs[name] = spec
             self._on_class(name)
+
+    def _remember(self, name: str, spec: Any) -> None:
+        given = spec if isinstance(spec, dict) else {}
+        if len(self._left) >= LEFT_MAX:
+            del self._left[next(iter(self._left))]
+        found = (readable_timeout(given.get(field)) for field in ("gracefulShutdownTimeout", "nodeDrainTimeout"))
+        self._left[name] = _Timeouts(*found)
 
 
 def _is_pending(informer: Informer) -> bool:

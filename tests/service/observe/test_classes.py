@@ -1,13 +1,14 @@
 """What is kept of classes and namespaces, and which of their changes concern ScheduledMachines."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from crds.classes import MachineClass, UnusableClass
+from crds.classes import MachineClass, UnusableClass, class_not_found
 from crds.providers import DEFAULT_POLICY
 from service.kube.client import Client
-from service.observe.classes import ClassStore
+from service.observe.classes import LEFT_MAX, ClassStore
 from tests.corpus import machine_class
 
 
@@ -20,9 +21,9 @@ def store() -> ClassStore:
     return made
 
 
-def stored(store: ClassStore, version: int, labels: dict[str, str] | None = None, **spec: Any) -> None:
+def stored(store: ClassStore, version: int, labels: dict[str, str] | None = None, uid: str = "u", **spec: Any) -> None:
     raw = machine_class(**spec)
-    raw["metadata"] |= {"uid": "u", "resourceVersion": str(version), "labels": labels or {}}
+    raw["metadata"] |= {"uid": uid, "resourceVersion": str(version), "labels": labels or {}}
     store._classes.absorb(raw, notify=True)
 
 
@@ -46,6 +47,31 @@ def test_a_class_that_is_missing_is_found_as_soon_as_it_is_there(store):
     assert isinstance(store.find("desk"), UnusableClass)
     stored(store, 1)
     assert isinstance(store.find("desk"), MachineClass)
+
+
+def test_the_timeouts_of_a_class_that_is_gone_are_remembered_until_it_is_there_again(store):
+    stored(store, 1, gracefulShutdownTimeout="2h")
+    gone(store, 2, gracefulShutdownTimeout="2h")
+    assert store.find("desk") == class_not_found("desk", timedelta(hours=2))
+    stored(store, 3, uid="another")
+    assert isinstance(store.find("desk"), MachineClass)
+    gone(store, 4, uid="another")
+    assert store.find("desk") == class_not_found("desk")
+
+
+def test_of_many_classes_that_are_gone_the_last_are_remembered(store):
+    for number in range(LEFT_MAX + 1):
+        store._remember(f"class-{number}", {"nodeDrainTimeout": "1h"})
+    assert store.find("class-0") == class_not_found("class-0")
+    assert store.find(f"class-{LEFT_MAX}") == class_not_found(f"class-{LEFT_MAX}", None, timedelta(hours=1))
+
+
+def gone(store: ClassStore, version: int, uid: str = "u", **spec: Any) -> None:
+    """As the watch tells it, with the object as it was."""
+    cache = store._classes._cache("")
+    assert cache is not None
+    raw = machine_class(**spec)
+    assert cache.remove({**raw, "metadata": {**raw["metadata"], "uid": uid, "resourceVersion": str(version)}})
 
 
 def test_the_outline_of_a_class_has_its_priority_and_its_kinds_and_nothing_large(store):
