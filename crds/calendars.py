@@ -11,6 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from crds.dates import Anniversary, Dates, Days, Either, Yearly, date_of
+from crds.days import FIRST_DAY, LAST_DAY
 from crds.zones import OffsetSpan, Zone
 
 _DAY = 86400
@@ -98,7 +99,10 @@ class CalendarDates:
 
 
 def days_of(events: Iterable[CalendarEvent], zone: Zone) -> Iterator[NamedDays]:
-    """The dates that events touch; one that ends at midnight does not touch the new day."""
+    """The dates that events touch; one that ends at midnight does not touch the new day.
+
+    An event may reach to the end of all dates, where in some zones the day after it has begun already.
+    """
     span = zone.span(0)
     for event in events:
         end = max(event.begins, event.ends - 1)
@@ -106,7 +110,11 @@ def days_of(events: Iterable[CalendarEvent], zone: Zone) -> Iterator[NamedDays]:
         first = (event.begins + span.offset) // _DAY
         span = _span(zone, end, span)
         last = (end + span.offset) // _DAY
-        yield NamedDays(min(first, last), max(first, last), event.name)
+        yield NamedDays(_known(min(first, last)), _known(max(first, last)), event.name)
+
+
+def _known(day: int) -> int:
+    return min(max(day, FIRST_DAY), LAST_DAY)
 
 
 def _span(zone: Zone, moment: int, guess: OffsetSpan) -> OffsetSpan:

@@ -54,7 +54,7 @@ class Exceptions:
 
     def run(self, day: int, state: State) -> Days | None:
         """The first run of days at or after a day that have this state; the next one may follow at once."""
-        while (start := self._earliest(day, state)) is not None:
+        while (start := self._earliest(day, state)) is not None and start <= LAST_DAY:
             found, day = self._around(start, state)
             if found is not None:
                 return found

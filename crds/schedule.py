@@ -199,7 +199,15 @@ class Schedule:
         return BEGINNING
 
     def _run_around(self, moment: int, after: int) -> int:
-        return next(opens for opens, closes in timeline(self.source, self.zone, after) if closes > moment)
+        """The opening of the merged run around a moment; how long that run goes on does not matter."""
+        found, until = moment, BEGINNING - 1
+        for opens, closes in unmerged(self.source, self.zone, after):
+            if opens > until:
+                found = opens
+            until = max(until, closes)
+            if until > moment:
+                break
+        return min(found, moment)
 
 
 @lru_cache(maxsize=4096)

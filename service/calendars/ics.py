@@ -23,6 +23,8 @@ DEPTH_MAX: Final = 10
 BYTE_ORDER_MARK: Final = "\ufeff"
 """Some programs begin their exports with it."""
 
+DAY_SECONDS: Final = 86400
+
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
@@ -31,7 +33,7 @@ class BrokenCalendar(ValueError):
 
 
 def dates_of(text: str, first: date, last: date) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Days and timed events of all calendars in the text that touch the period.
+    """Days and timed events of all calendars in the text that touch the period, cut to some days around it.
 
     Days come as first, last and name; floating times have the date that they say. Events come as begin and end in Unix
     time, and name.
@@ -41,10 +43,18 @@ def dates_of(text: str, first: date, last: date) -> tuple[list[list[Any]], list[
     """
     days: list[list[Any]] = []
     events: list[list[Any]] = []
+    # Wider than the period, as the dates of an event differ from zone to zone.
+    start, end = first - timedelta(days=2), last + timedelta(days=3)
     for calendar in _calendars(text):
-        for occurrence in _occurrences(calendar, first, last):
+        for occurrence in _occurrences(calendar, start, end):
             _sort_in(occurrence, days, events)
-    return days, events
+    # An event of millennia would be laid out as far as it goes, at each change of the clock.
+    earliest, latest = _day(start), _day(end)
+    return _cut(days, earliest, latest), _cut(events, earliest * DAY_SECONDS, latest * DAY_SECONDS)
+
+
+def _cut(found: list[list[Any]], earliest: int, latest: int) -> list[list[Any]]:
+    return [[*(min(max(each, earliest), latest) for each in ends), name] for *ends, name in found]
 
 
 def _calendars(text: str) -> list[Any]:
@@ -152,10 +162,8 @@ def _check_rule(rule: Any) -> None:
         raise BrokenCalendar("has an event that recurs more often than daily; only DAILY and coarser are allowed")
 
 
-def _occurrences(calendar: Any, first: date, last: date) -> Iterator[Any]:
+def _occurrences(calendar: Any, start: date, end: date) -> Iterator[Any]:
     try:
-        # Wider than the period, as the dates of an event differ from zone to zone.
-        start, end = first - timedelta(days=2), last + timedelta(days=3)
         yield from recurring_ical_events.of(calendar, components=["VEVENT"]).between(start, end)
     except (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError):
         raise BrokenCalendar("has an event whose times or rules make no sense") from None

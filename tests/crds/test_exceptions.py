@@ -2,15 +2,19 @@
 
 import itertools
 import time
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crds.calendars import CalendarDates, CalendarEvent
 from crds.dates import Anniversary, Dates, Days, Either, Yearly
 from crds.exceptions import ExceptionRule, Exceptions, State
 from crds.schedule import FOREVER, Schedule
+from crds.values import Zone
+from crds.zones import BEGINNING, END
 from tests.crds import minute_walk
 from tests.crds.brute_force import WEEK, utc
 from tests.crds.test_clockwindows import A_DAY, PLACES, days_before, from_afar, window, window_lists, windows
@@ -230,6 +234,34 @@ def test_no_exceptions_make_an_answer_slow(zone, rules):
         made = excepted(schedule, *rules)
         made.next_boundary(moment), made.covers(moment), made.current_window(moment), made.next_opening(moment)
     assert time.process_time() - started < 3, "twelve answers, of which the slowest takes a tenth of a second"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("state", ["Open", "Closed"])
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "Pacific/Kiritimati", "UTC"])
+def test_an_event_until_the_end_of_all_dates_holds_nothing_up(zone, state):
+    ages = CalendarDates(events=(CalendarEvent(BEGINNING, END - 1),))
+    schedule = excepted(week("mon", "9", zone), (ages.in_zone(Zone.parse(zone)), state))
+    assert schedule.covers(utc("2026-03-04")) == (state == "Open")
+    assert schedule.next_opening(utc("2026-03-04")) is None
+    assert (schedule.current_window(utc("2026-03-04")) is None) == (state == "Closed")
+
+
+def test_a_window_of_centuries_is_laid_out_once_however_far_back_it_opened():
+    ages = dates(*(f"{year}-01-01/{year}-12-31" for year in range(2000, 2400)))
+    schedule = excepted(week("mon", "9", "America/New_York"), (Either(ages), "Open"))
+    moment = utc("2027-03-04")
+    quick = min(timed(lambda: schedule.next_boundary(moment)) for _ in range(3))
+    assert min(timed(lambda: schedule.current_window(moment)) for _ in range(3)) < 3 * quick
+    window = schedule.current_window(moment)
+    assert window is not None
+    assert window.opens == utc("2000-01-01T05:00")
+
+
+def timed(work: Callable[[], object]) -> float:
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started
 
 
 def test_schedules_with_equal_exceptions_are_equal():

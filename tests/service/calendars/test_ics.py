@@ -42,6 +42,22 @@ def test_a_time_with_a_zone_is_a_moment():
     assert events(event("DTSTART;TZID=Europe/Berlin:20261224T130000", "DURATION:PT1H")) == [(noon, noon + 3600)]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("DTSTART:20261224T120000Z", "RDATE;VALUE=PERIOD:20261225T000000Z/99991231T235959Z"),
+        ("DTSTART:00100101T120000Z", "DTEND:20261226T120000Z"),
+        ("DTSTART;VALUE=DATE:00100101", "DTEND;VALUE=DATE:20261226"),
+    ],
+)
+def test_an_event_of_millennia_is_known_some_days_around_the_period(lines):
+    whole, timed = dates_of(calendar(event(*lines)), FIRST, LAST)
+    moments = [each for begins, ends, _ in timed for each in (begins, ends)]
+    seen = [date(1970, 1, 1) + timedelta(seconds=each) for each in moments]
+    seen += [date(1970, 1, 1) + timedelta(days=each) for first, last, _ in whole for each in (first, last)]
+    assert FIRST - timedelta(days=3) < min(seen) <= date(2026, 12, 25) <= max(seen) < LAST + timedelta(days=4)
+
+
 def test_events_recur_but_for_the_dates_left_out():
     weekly = all_day("20261201", "RRULE:FREQ=WEEKLY;COUNT=4", "EXDATE;VALUE=DATE:20261208")
     assert days(weekly) == ["2026-12-01", "2026-12-15", "2026-12-22"]
