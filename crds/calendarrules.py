@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from crds import cel, countries, names, syntax
 from crds.bounds import CALENDAR, fitted
 from crds.calendars import CalendarKind
 from crds.changes import answers_for
-from crds.envelope import UnknownFields, envelope_rules, in_no_namespace
+from crds.envelope import UnknownFields, envelope_rules, in_no_namespace, parsed_spec
 from crds.schedulecalendar import CalendarSpec
 from crds.unread import UNREAD_MAX, unread_fields
-from crds.violations import Violation, ViolationReason, translated
+from crds.violations import Violation, ViolationReason
 
 Raw = dict[str, Any]
 
@@ -51,8 +49,8 @@ def check_calendar(
 
 def _examined(given: Raw, kind: CalendarKind, unknown: UnknownFields) -> tuple[CalendarSpec | None, list[Violation]]:
     raw, violations = fitted(given, CALENDAR)
-    parsed, wrong = _parsed(raw.get("spec"), unknown)
-    violations += wrong
+    parsed, wrong = parsed_spec(CalendarSpec, raw.get("spec"), unknown)
+    violations += map(_without_text, wrong)
     violations += envelope_rules(raw, unknown, kind=kind, name_max=syntax.PREFIX_MAX)
     if kind is CalendarKind.CLUSTER:
         violations += in_no_namespace(raw, kind)
@@ -60,15 +58,6 @@ def _examined(given: Raw, kind: CalendarKind, unknown: UnknownFields) -> tuple[C
         violations += _unread(raw["spec"]) if unknown == "ignore" else ()
         violations += _spec_rules(raw["spec"])
     return parsed, violations
-
-
-def _parsed(spec: Any, unknown: UnknownFields) -> tuple[CalendarSpec | None, list[Violation]]:
-    if spec is None:
-        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
-    try:
-        return CalendarSpec.parse(spec, unknown=unknown), []
-    except ValidationError as error:
-        return None, [_without_text(each) for each in translated(error, "spec", CalendarSpec)]
 
 
 def _unread(spec: Raw) -> Iterator[Violation]:

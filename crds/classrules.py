@@ -10,7 +10,7 @@ from crds import names, selector, substitution, syntax
 from crds.bounds import CLASS, fitted
 from crds.changes import answers_for
 from crds.classes import ClassProblem, FoundClass, MachineClass, UnusableClass
-from crds.envelope import UnknownFields, envelope_rules, in_no_namespace
+from crds.envelope import UnknownFields, envelope_rules, in_no_namespace, parsed_spec
 from crds.parameters import DEPTH_MAX, InvalidSchemaError, Parameter, deeper_than, too_many_bytes
 from crds.partial import readable_timeout
 from crds.providerrules import provider_violations
@@ -19,7 +19,7 @@ from crds.scheduledmachineclass import ClassParameter, ClassSpec
 from crds.schemacost import TOO_MANY_PATTERNS, too_many_patterns, too_much_work
 from crds.taintrules import repeated_taints
 from crds.unread import UNREAD_MAX, unread_fields
-from crds.violations import Violation, ViolationReason, translated
+from crds.violations import Violation, ViolationReason
 
 Raw = dict[str, Any]
 
@@ -78,7 +78,7 @@ def read_class(raw: Raw, policy: ProviderPolicy = DEFAULT_POLICY) -> FoundClass:
 def _examined(given: Raw, policy: ProviderPolicy, unknown: UnknownFields) -> tuple[ClassSpec | None, list[Violation]]:
     raw, violations = fitted(given, CLASS)
     too_deep = bool(violations)
-    parsed, wrong = _parsed(raw.get("spec"), unknown)
+    parsed, wrong = parsed_spec(ClassSpec, raw.get("spec"), unknown)
     violations += wrong
     violations += envelope_rules(raw, unknown, kind=names.CLASS_KIND, name_max=syntax.PREFIX_MAX)
     violations += in_no_namespace(raw, names.CLASS_KIND)
@@ -108,15 +108,6 @@ def _parameter(given: Any, unknown: UnknownFields) -> ClassParameter | None:
         return ClassParameter.parse(given, unknown=unknown)
     except ValidationError:
         return None
-
-
-def _parsed(spec: Any, unknown: UnknownFields) -> tuple[ClassSpec | None, list[Violation]]:
-    if spec is None:
-        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
-    try:
-        return ClassSpec.parse(spec, unknown=unknown), []
-    except ValidationError as error:
-        return None, translated(error, "spec", ClassSpec)
 
 
 def _unread(spec: Raw) -> Iterator[Violation]:

@@ -1,16 +1,18 @@
 """The rules on what surrounds the spec: what the object says it is, what it is called, and its metadata."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from crds import names, syntax
+from crds.base import Model
 from crds.invalid import InvalidValue
 from crds.scheduledmachine import Metadata
 from crds.violations import Violation, ViolationReason, printable, translated
 
 Raw = dict[str, Any]
+M = TypeVar("M", bound=Model)
 UnknownFields = Literal["forbid", "ignore"]
 """What becomes of fields that this version does not know; in a schedule and in a calendar none is ever ignored."""
 
@@ -47,6 +49,16 @@ def namespace_of(raw: Raw) -> str:
     """The namespace that the object will be in."""
     metadata = raw.get("metadata")
     return (metadata.get("namespace") or DEFAULT_NAMESPACE) if type(metadata) is dict else DEFAULT_NAMESPACE
+
+
+def parsed_spec(model: type[M], spec: Any, unknown: UnknownFields) -> tuple[M | None, list[Violation]]:
+    """The spec as a model, or None and what is wrong with it."""
+    if spec is None:
+        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
+    try:
+        return model.parse(spec, unknown=unknown), []
+    except ValidationError as error:
+        return None, translated(error, "spec", model)
 
 
 def envelope_rules(

@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from crds import names, selector, syntax
 from crds.bounds import OVERRIDE, fitted
 from crds.changes import answers_for, same
-from crds.envelope import UnknownFields, envelope_rules
+from crds.envelope import UnknownFields, envelope_rules, parsed_spec
 from crds.scheduleoverride import ENDS, FIXED_MESSAGE, IMMUTABLE, REQUESTED_BY, TARGET, OverrideSpec
-from crds.violations import Violation, ViolationReason, translated
+from crds.violations import Violation, ViolationReason
 
 Raw = dict[str, Any]
 
@@ -47,20 +45,11 @@ def check_override(raw: Any, *, old: Raw | None = None, unknown: UnknownFields =
 
 def _examined(given: Raw, unknown: UnknownFields) -> tuple[OverrideSpec | None, list[Violation]]:
     raw, violations = fitted(given, OVERRIDE)
-    parsed, wrong = _parsed(raw.get("spec"), unknown)
+    parsed, wrong = parsed_spec(OverrideSpec, raw.get("spec"), unknown)
     violations += wrong
     violations += envelope_rules(raw, unknown, kind=names.OVERRIDE_KIND, name_max=NAME_MAX)
     violations += _spec_rules(spec_of(raw), parsed)
     return parsed, violations
-
-
-def _parsed(spec: Any, unknown: UnknownFields) -> tuple[OverrideSpec | None, list[Violation]]:
-    if spec is None:
-        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
-    try:
-        return OverrideSpec.parse(spec, unknown=unknown), []
-    except ValidationError as error:
-        return None, translated(error, "spec", OverrideSpec)
 
 
 def _spec_rules(spec: Raw, parsed: OverrideSpec | None) -> Iterator[Violation]:

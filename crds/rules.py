@@ -25,7 +25,7 @@ from crds.classes import (
     UnusableClass,
     resolve,
 )
-from crds.envelope import UnknownFields, envelope_rules, namespace_of
+from crds.envelope import UnknownFields, envelope_rules, namespace_of, parsed_spec
 from crds.parameters import deeper_than, parameter_violations
 from crds.providerrules import provider_violations
 from crds.providers import BOOTSTRAP, DEFAULT_POLICY, INFRASTRUCTURE, ProviderPolicy
@@ -33,7 +33,7 @@ from crds.scheduledmachine import ClassRef, Metadata, ScheduledMachine, Schedule
 from crds.schedulespec import ScheduleSpec, never_opens
 from crds.taintrules import repeated_taints
 from crds.unread import UNREAD_MAX, unread_fields
-from crds.violations import Violation, ViolationReason, shown, translated
+from crds.violations import Violation, ViolationReason, shown
 
 Raw = dict[str, Any]
 
@@ -197,14 +197,8 @@ def _at(raw: Any, *path: str) -> Any:
 
 
 def _parsed(spec: Any, unknown: UnknownFields) -> tuple[WrittenSpec | None, list[Violation]]:
-    if spec is None:
-        return None, [Violation("spec", None, "is required", ViolationReason.REQUIRED)]
     has_class = type(spec) is dict and _named_class(spec) is not None
-    model = WrittenSpec if has_class else ScheduledMachineSpec
-    try:
-        return model.parse(spec, unknown=unknown), []
-    except ValidationError as error:
-        return None, translated(error, "spec", model)
+    return parsed_spec(WrittenSpec if has_class else ScheduledMachineSpec, spec, unknown)
 
 
 def _unread_schedule(spec: Raw) -> Iterator[Violation]:

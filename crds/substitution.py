@@ -19,7 +19,7 @@ START: Final = "$(params."
 MENTIONS_MAX: Final = 1000
 """References in one spec of a class: each of 64 parameters many times."""
 _REFERENCE: Final = re.compile(rf"\$\(params\.({syntax.PARAMETER_NAME})\)")
-_LOOKED_INTO: Final = frozenset({str, dict, list})
+_CONTAINERS: Final = frozenset({dict, list})
 _TOKEN: Final = re.compile(rf"\$\$\(|\$\(params\.({syntax.PARAMETER_NAME})\)")
 SIZE_MAX: Final = 1024 * 1024
 """Characters of all texts that are put in: a class that repeats a long parameter must not make a huge object."""
@@ -128,13 +128,14 @@ def _search(template: Any, root: str, loc: list[str | int], found: Mentions) -> 
     for key, value in inner:
         if found.more:
             return
-        loc.append(key)
         if type(key) is str and START in key:
             found.left -= 1
-            found.keys.append(path_of(root, loc))
-        if type(value) in _LOOKED_INTO:
+            found.keys.append(path_of(root, [*loc, key]))
+        # Most texts name nothing: they are passed by at once.
+        if START in value if type(value) is str else type(value) in _CONTAINERS:
+            loc.append(key)
             _search(value, root, loc, found)
-        loc.pop()
+            loc.pop()
 
 
 def _search_text(text: str, where: str, found: Mentions) -> None:

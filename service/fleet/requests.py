@@ -89,7 +89,7 @@ def _outranked(raw: Raw, intent: Intent) -> Iterable[str]:
     if status.reclaim is not None:
         yield "Its owner is claiming it back, which outranks every override."
     if intent.unacknowledged is not None:
-        yield f"Its owner claimed it back, and nobody acknowledged that: 5spot resume {metadata['name']} does."
+        yield f"Its owner claimed it back, and no user has acknowledged that yet: run 5spot resume {metadata['name']}."
     elif not intent.enabled:
         yield "Its schedule is disabled, which outranks every override: nothing happens until it is enabled."
     yield from (f"{each}, which outranks every override." for reason, each in _REPORTED.items() if reason in reported)
