@@ -15,8 +15,8 @@ from service import log
 from service.clock import SystemClock
 from service.commands.consoleloop import ended_by_signal
 from service.commands.table import UsageError
-from service.console.audience import Audience
 from service.console.cluster import serving
+from service.console.viewers import Viewers
 from service.http.servers import bound
 from service.kube import credentials
 from service.kube.credentials import Endpoint, KubeconfigRefused
@@ -53,10 +53,10 @@ async def serve(given: ServerOptions) -> None:
     log.configure("info")
     memory.configure()
     _check(given)
-    audience = Audience(_endpoint(given), SystemClock(), given.operator_namespace)
+    viewers = Viewers(_endpoint(given), SystemClock(), given.operator_namespace)
     try:
         listener = bound(given.listen, given.port)
-        async with _tls(given.files) as tls, serving(audience, given.origins, listener, tls):
+        async with _tls(given.files) as tls, serving(viewers, given.origins, listener, tls):
             await ended_by_signal()
     except OSError as error:
         raise UsageError(error.strerror or str(error)) from None

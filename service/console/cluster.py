@@ -17,12 +17,12 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.console import answers
-from service.console.audience import Audience, Caller
-from service.console.doors import Sessions
 from service.console.guard import AllowedOrigins
 from service.console.limits import LoginLimit
 from service.console.server import application
+from service.console.sessions import Sessions
 from service.console.viewer import Viewer
+from service.console.viewers import Caller, Viewers
 from service.http.servers import BoundServer
 from service.kube.errors import KubeError, Unauthorized
 
@@ -64,7 +64,7 @@ class ShownNamespace(BaseModel):
 class ClusterEntrance:
     """Lets in whom the API server lets in."""
 
-    audience: Audience
+    viewers: Viewers
     secure: bool = True
     """Whether browsers speak TLS to it; else it is reached on this machine only, by a port-forward."""
     limit: LoginLimit = field(default_factory=LoginLimit)
@@ -72,9 +72,9 @@ class ClusterEntrance:
     _joining: dict[str, "asyncio.Task[Caller]"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Sessions that end leave the audience."""
-        self.sessions = Sessions(SESSION_SECONDS, IDLE_SECONDS, self.audience.monotonic, self.audience.leave)
-        self.audience.make_room = self.sessions.drop_oldest
+        """Viewers leave when their sessions end."""
+        self.sessions = Sessions(SESSION_SECONDS, IDLE_SECONDS, self.viewers.monotonic, self.viewers.leave)
+        self.viewers.make_room = self.sessions.drop_oldest
 
     @property
     def cookie(self) -> str:
@@ -104,7 +104,7 @@ class ClusterEntrance:
             answer = answers.data({"namespace": given.namespace})
             caller = self.sessions.find(request.cookies.get(self.cookie))
             if caller is not None:
-                moved = await self.audience.join(caller.text, given.namespace or None)
+                moved = await self.viewers.join(caller.text, given.namespace or None)
                 self.sessions.close(request.cookies.get(self.cookie))
                 self._begin(answer, moved)
             self._set(answer, NAMESPACE_COOKIE, given.namespace)
@@ -164,7 +164,7 @@ class ClusterEntrance:
         wait = self.limit.wait(address)
         if wait:
             raise TooManyLogins(f"{wait:.0f}" if wait > 1 else "1")
-        caller = await self.audience.join(token, namespace or None)
+        caller = await self.viewers.join(token, namespace or None)
         self.limit.succeeded(address)
         return caller
 
@@ -172,7 +172,7 @@ class ClusterEntrance:
         if caller is None:
             return None
         try:
-            await self.audience.verify(caller)
+            await self.viewers.verify(caller)
         except Unauthorized:
             self.sessions.close(key)
             return None
@@ -198,21 +198,21 @@ class ClusterEntrance:
 
 @asynccontextmanager
 async def serving(
-    audience: Audience, origins: frozenset[str], listener: socket.socket, tls: ssl.SSLContext | None = None
+    viewers: Viewers, origins: frozenset[str], listener: socket.socket, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[ClusterEntrance]:
     """Runs the console of a cluster until the block ends."""
     secure = all(urlsplit(each).scheme == "https" for each in origins)
-    entrance = ClusterEntrance(audience, secure)
+    entrance = ClusterEntrance(viewers, secure)
     server = BoundServer("console", application(entrance, AllowedOrigins(origins)), listener, tls)
     tasks = [asyncio.create_task(server.serve()), asyncio.create_task(entrance.sweep())]
     try:
         yield entrance
     finally:
-        for each in audience.shared.values():
+        for each in viewers.shared.values():
             each.viewer.end()
         server.stop()
         await tasks[0]
         tasks[1].cancel()
         await asyncio.wait(tasks[1:])
-        await audience.stop()
+        await viewers.stop()
         listener.close()

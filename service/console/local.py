@@ -10,9 +10,9 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.console import answers
-from service.console.doors import OneTimeToken, PageKeys, Sessions
 from service.console.guard import AllowedOrigins
 from service.console.server import application
+from service.console.sessions import OneTimeToken, PageKeys, Sessions
 from service.console.viewer import Viewer, ViewPlace
 from service.http.servers import BoundServer, bound
 

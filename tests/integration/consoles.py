@@ -13,10 +13,10 @@ import yaml
 from local.cluster import LocalCluster
 from service.clock import Clock, SystemClock
 from service.console import cluster
-from service.console.audience import Audience
 from service.console.cluster import ClusterEntrance
 from service.console.local import LocalEntrance, serving
 from service.console.viewer import ViewPlace
+from service.console.viewers import Viewers
 from service.http.servers import bound
 from service.kube import credentials
 from service.kube.client import Client
@@ -52,7 +52,7 @@ async def cluster_console(servers: LocalCluster, folder: Path) -> AsyncIterator[
     listener = bound("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with cluster.serving(
-        Audience(endpoint, SystemClock(), "5spot-system"), frozenset({address}), listener
+        Viewers(endpoint, SystemClock(), "5spot-system"), frozenset({address}), listener
     ) as entrance:
         yield entrance, address
 

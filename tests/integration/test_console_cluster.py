@@ -14,7 +14,7 @@ from crds.definitions import all_definitions
 from local.cluster import LocalCluster
 from local.crds import apply
 from service import log
-from service.console import audience
+from service.console import viewers
 from service.console.cluster import ClusterEntrance
 from service.console.limits import LoginLimit
 from service.kube.client import Client
@@ -86,7 +86,7 @@ async def test_a_token_that_the_api_server_does_not_know_opens_nothing(entrance:
         assert answer.status_code == 401
         assert "set-cookie" not in answer.headers
         assert (await page.get("/api/machines", headers={"Authorization": f"Bearer {given}"})).status_code == 401
-    assert entrance[0].audience.shared == {}
+    assert entrance[0].viewers.shared == {}
 
 
 @pytest.mark.parametrize("given", ["", "a b", "a\r\nImpersonate-User: admin", "é", "x" * 40_000])
@@ -118,7 +118,7 @@ async def test_a_proxy_in_front_sends_the_token_with_every_request(entrance: Any
         page.cookies.set("5spot-namespace", desk)
         answers = await asyncio.gather(*(page.get("/api/machines") for _ in range(8)))
         assert {answer.status_code for answer in answers} == {200}
-        assert len(entrance[0].audience.shared) == 1
+        assert len(entrance[0].viewers.shared) == 1
         assert (await page.get("/api/session")).json()["logout"] is False
         forged = await page.post("/api/lines", json={"from": 0, "to": 1, "keys": []}, headers={"Origin": "https://x"})
         assert forged.status_code == 403
@@ -127,7 +127,7 @@ async def test_a_proxy_in_front_sends_the_token_with_every_request(entrance: Any
 async def test_sessions_of_one_user_share_their_watches_and_the_last_one_ends_them(
     entrance: Any, desk: str, bob: str
 ) -> None:
-    shared = entrance[0].audience.shared
+    shared = entrance[0].viewers.shared
     async with browser(entrance[1]) as first, browser(entrance[1]) as second:
         for page in (first, second):
             await page.post("/login", json={"token": bob, "namespace": desk})
@@ -147,7 +147,7 @@ async def test_sessions_of_one_user_share_their_watches_and_the_last_one_ends_th
 async def test_a_user_has_one_set_of_watches_for_the_namespace_that_was_chosen_last(
     entrance: Any, desk: str, bob: str
 ) -> None:
-    shared = entrance[0].audience.shared
+    shared = entrance[0].viewers.shared
     async with browser(entrance[1]) as first, browser(entrance[1]) as second, browser(entrance[1]) as third:
         await first.post("/login", json={"token": bob})
         async with first.stream("GET", "/api/feed") as feed:
@@ -169,7 +169,7 @@ async def test_a_user_has_one_set_of_watches_for_the_namespace_that_was_chosen_l
 async def test_a_token_that_is_revoked_ends_its_session(
     entrance: Any, client: Client, desk: str, bob: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audience, "VERIFIED_SECONDS", 0.0)
+    monkeypatch.setattr(viewers, "VERIFIED_SECONDS", 0.0)
     async with browser(entrance[1]) as page:
         await page.post("/login", json={"token": bob, "namespace": desk})
         assert (await page.get("/api/machines")).status_code == 200
@@ -179,7 +179,7 @@ async def test_a_token_that_is_revoked_ends_its_session(
             return (await page.get("/api/machines")).status_code == 401
 
         await until(refused, within=WITHIN)
-    assert entrance[0].audience.shared == {}
+    assert entrance[0].viewers.shared == {}
 
 
 async def test_who_may_not_look_everywhere_chooses_a_namespace(entrance: Any, desk: str, bob: str) -> None:
@@ -190,7 +190,7 @@ async def test_who_may_not_look_everywhere_chooses_a_namespace(entrance: Any, de
         assert (await page.post("/namespace", json={"namespace": "../x"})).status_code == 422
         assert (await page.post("/namespace", json={"namespace": desk})).status_code == 200
         assert [row["name"] for row in (await page.get("/api/machines")).json()] == ["desk-7"]
-    assert len(entrance[0].audience.shared) == 1
+    assert len(entrance[0].viewers.shared) == 1
 
 
 async def test_logging_in_is_limited_and_a_success_does_not_count(entrance: Any, desk: str, bob: str) -> None:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from service.console import doors
-from service.console.doors import OneTimeToken, PageKeys, Sessions
+from service.console.sessions import OWNER_MAX, SESSIONS_MAX, OneTimeToken, PageKeys, Sessions
 
 ALICE: Any = "what Alice sees"
 
@@ -41,7 +40,7 @@ def test_the_session_used_least_recently_makes_room() -> None:
     now = [0.0]
     sessions = Sessions[Any](monotonic=lambda: now[0])
     first = sessions.open(ALICE)
-    for now[0] in range(1, doors.SESSIONS_MAX + 1):
+    for now[0] in range(1, SESSIONS_MAX + 1):
         last = sessions.open(ALICE)
     assert sessions.find(first) is None
     assert sessions.find(last) is ALICE
@@ -61,10 +60,10 @@ def test_a_user_who_logs_in_again_and_again_ends_only_sessions_of_their_own() ->
     sessions = Sessions[Any](monotonic=lambda: now[0])
     alice = sessions.open(ALICE, b"alice")
     mallory = []
-    for now[0] in range(1, doors.SESSIONS_MAX + 1):
+    for now[0] in range(1, SESSIONS_MAX + 1):
         mallory.append(sessions.open("what Mallory sees", b"mallory"))
     assert sessions.find(alice) is ALICE
-    assert [bool(sessions.find(each)) for each in mallory].count(True) == doors.OWNER_MAX
+    assert [bool(sessions.find(each)) for each in mallory].count(True) == OWNER_MAX
     assert sessions.find(mallory[-1])
 
 

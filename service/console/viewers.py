@@ -59,7 +59,7 @@ class Caller:
 
 
 @dataclass(slots=True)
-class Audience:
+class Viewers:
     """Starts watches for the first session of a user, and ends them with the last."""
 
     endpoint: Endpoint
