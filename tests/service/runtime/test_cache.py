@@ -222,7 +222,17 @@ def test_after_a_restored_backup_older_versions_are_believed(cache):
 
 
 @pytest.mark.parametrize(
-    "nonsense", [{}, {"metadata": None}, {"metadata": {"name": "x", "uid": "u"}}, thing("ten"), thing(1, uid=["u"])]
+    "nonsense",
+    [
+        {},
+        {"metadata": None},
+        {"metadata": {"name": "x", "uid": "u"}},
+        thing("ten"),
+        thing(1, uid=["u"]),
+        thing(1, uid="u" * 129),
+        thing(1, name="x" * 254),
+        thing("1" * 21),
+    ],
 )
 def test_nonsense_from_a_server_is_that_servers_failure(cache, nonsense):
     with pytest.raises(Unavailable):
