@@ -189,6 +189,8 @@ class Supervisor:
         await self._shared.stopping.wait()
         self._health.stopping = True
         log.info("stopping", drain_seconds=settings.drain_seconds)
+        if self.admission is not None:
+            self.admission.endpoint.drain()
         drained = asyncio.create_task(self._wait_for_abort(settings.drain_seconds))
         await self._wait_for(parts.workers, settings.stop_seconds + RELEASE_SECONDS)
         # Not ready any more, but the API server may still send reviews here: a refused one would fail a user's request.

@@ -106,6 +106,13 @@ class BoundServer:
         log.info("listening", server=self.name, port=self.port)
         await self._server.serve(sockets=[self.listener])
 
+    def drain(self) -> None:
+        """Serves on, and ends each connection with its next answer, so that its client connects to a pod that stays."""
+        config = self._server.config
+        config.headers.append(("connection", "close"))
+        if config.loaded:
+            config.encoded_headers.append((b"connection", b"close"))
+
     def stop(self) -> None:
         """Accepts no more connections, and ends once open requests are answered."""
         self._server.should_exit = True

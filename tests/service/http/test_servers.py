@@ -32,6 +32,24 @@ async def test_a_free_port_is_taken_reported_and_served_until_stopped():
     await asyncio.wait_for(serving, 60)
 
 
+async def test_a_server_that_drains_answers_and_ends_the_connections_that_it_has():
+    endpoint = BoundServer("greeting", greeting(), bound("127.0.0.1", 0))
+    serving = asyncio.create_task(endpoint.serve())
+    await until(lambda: endpoint.listening)
+    async with httpx.AsyncClient() as client:
+        address = f"http://127.0.0.1:{endpoint.port}/"
+        assert "connection" not in (await client.get(address)).headers
+        endpoint.drain()
+
+        async def ended() -> bool:
+            answer = await client.get(address)
+            return answer.text == "hello" and answer.headers.get("connection") == "close"
+
+        await until(ended)
+    endpoint.stop()
+    await asyncio.wait_for(serving, 60)
+
+
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection to a server that counts the bytes of bodies."""
