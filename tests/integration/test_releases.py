@@ -87,9 +87,16 @@ async def test_the_second_release_stands_back_and_takes_over_when_the_first_is_u
     await stage.store([always("two")])
     await until(lambda: have_machines(stage, "one", "two"), within=PATIENCE)
     assert {write.name for write in log.by(first.user)} & {"two", "two-machine"} == set()
-    assert {write.user for write in log.read() if write.what.startswith("create machines")} == {first.user, second.user}
+    await until(
+        lambda: {first.user, second.user} == creators(log), within=PATIENCE
+    )  # the log is written a little later
     for resource in (BOOTSTRAPS, HOSTS):
         assert len(await stage.client.list(resource, namespace=stage.tenants)) == 2
+
+
+def creators(log):
+    """Who created a Machine."""
+    return {write.user for write in log.read() if write.what.startswith("create machines")}
 
 
 async def test_a_release_that_died_is_taken_over_when_its_announcement_expires(stage, releases):

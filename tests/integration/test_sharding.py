@@ -186,6 +186,7 @@ async def test_an_override_is_reported_and_deleted_by_the_holder_of_the_shard_of
     over = datetime.now(UTC).replace(microsecond=0) - timedelta(days=2)
     for n in range(6):
         await override(stage, f"over{n}", "m0", over)
+        await age(stage, f"over{n}", over)
     shown = await until(lambda: all_in_force(stage, 12), within=PATIENCE)
     await until(lambda: all_closed(stage), within=PATIENCE)
     for name in (*shown, *(f"over{n}" for n in range(6))):
@@ -200,6 +201,18 @@ async def override(stage, name, machine_name, ends):
     spec = {"machines": [machine_name], "state": "Closed", "until": rfc3339(ends)}
     body = {**SCHEDULE_OVERRIDES.envelope(), "metadata": {"name": name}, "spec": spec}
     await stage.client.create(SCHEDULE_OVERRIDES, body, namespace=stage.tenants)
+
+
+async def age(stage, name, accepted):
+    """Has the operator believe that it accepted an override at that time."""
+
+    async def seen():
+        raw = await stage.client.get(SCHEDULE_OVERRIDES, name, namespace=stage.tenants)
+        return (raw.get("status") or {}).get("acceptedAt")
+
+    await until(seen, within=PATIENCE)
+    body = {"status": {"acceptedAt": rfc3339(accepted)}}
+    await stage.client.patch(SCHEDULE_OVERRIDES, name, body, namespace=stage.tenants, subresource="status")
 
 
 async def all_in_force(stage, count):

@@ -84,15 +84,21 @@ async def test_a_connection_that_the_server_will_close_is_not_used_again(wire):
 
 
 async def test_the_connection_of_a_call_that_was_given_up_is_not_used_again(wire):
+    asked, given_up = asyncio.Event(), asyncio.Event()
+
     async def late(_writer):
-        await asyncio.sleep(0.1)
+        asked.set()
+        await given_up.wait()
         return ok(b'{"for":"another"}')
 
     wire.answers = [late, ok(b'{"for":"us"}')]
     async with wire.client(calls=1) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await get(client)
+        call = asyncio.create_task(get(client))
+        await asked.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        given_up.set()
         assert await get(client) == {"for": "us"}
     assert wire.connections == 2
 
