@@ -11,7 +11,7 @@ from crds.generate import CRD_FILE, ROOT
 from local.cluster import LocalCluster
 from service.kube.client import Client, PatchKind
 from service.kube.decode import decoded
-from service.kube.errors import NotFound, Rejected
+from service.kube.errors import NotFound, Rejected, Unavailable
 from service.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SCHEDULED_MACHINES
 from service.kube.transport import Request
 from tests.corpus import Case
@@ -39,7 +39,7 @@ async def served(cluster: LocalCluster) -> AsyncIterator[Client]:
 async def _answers(client: Client) -> bool:
     try:
         await client.list(SCHEDULED_MACHINES)
-    except NotFound:
+    except (NotFound, Unavailable):
         return False
     return True
 
