@@ -13,6 +13,7 @@ export UV_PYTHON ?= $(PYTHON3)
 endif
 BIN := .venv/bin
 TESTS ?= tests
+UNIT_TESTS ?= tests/agent tests/certs tests/crds tests/service tests/webhooks
 # Much of a test on real servers is waiting: three workers, each with servers of its own, keep two cores busy.
 WORKERS ?= 3
 
@@ -58,7 +59,7 @@ newer: binaries ## Run the tests of single modules on the Python of the image, i
 	if [ -x "$$python" ] && "$$python" -c "" 2> /dev/null; then break; fi; done; \
 	if [ -z "$$python" ]; then echo "nothing was tried on Python $(IMAGE_PYTHON): this machine has none"; exit 0; fi; \
 	UV_PROJECT_ENVIRONMENT=.venv-newer "$$($(PYTHON3) .ci/get-uv)" sync --frozen --quiet --python "$$python"; \
-	.venv-newer/bin/python -m pytest -q -n $(WORKERS) tests/agent tests/certs tests/crds tests/service tests/webhooks
+	.venv-newer/bin/python -m pytest -q -n $(WORKERS) $(UNIT_TESTS)
 
 .PHONY: lint
 lint: setup ## Check style, types, which folder may import which, and that generated files are up to date

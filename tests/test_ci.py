@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,42 @@ def test_after_make_hooks_a_commit_needs_a_passing_lint(clone: Path) -> None:
     assert refused.returncode != 0
     assert "lint said no" in refused.stderr
     assert commit(clone, "--no-verify").returncode == 0
+
+
+MAKEFILE = f"""
+TESTS ?= tests
+lint docs newer soak cluster-test:
+\t@echo $@
+test:
+\t@{sys.executable} -m pytest -q $(TESTS)
+"""
+UNSTEADY = """
+from pathlib import Path
+def test_unsteady():
+    before = Path("before")
+    known = before.exists()
+    before.touch()
+    assert known
+def test_broken():
+    assert {works}
+"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_what_fails_is_run_once_more_and_named_and_what_fails_again_has_failed(tmp_path: Path, works: bool) -> None:
+    for name, text in ((".ci/run", (CHECKOUT / ".ci/run").read_text()), ("Makefile", MAKEFILE)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_it.py").write_text(UNSTEADY.format(works=works))
+
+    done = run(tmp_path, "bash", ".ci/run")
+
+    assert (done.returncode == 0) == works
+    assert ("soak" in done.stdout) == works
+    assert "== make test: once more what failed" in done.stdout
+    assert ("passed when they were run again" in done.stdout) == works
+    assert not works or "test_unsteady" in done.stdout.rpartition("when they were run again")[2]
 
 
 def test_make_hooks_can_be_repeated_and_leaves_another_hook_alone(clone: Path) -> None:
