@@ -14,7 +14,7 @@ TOKEN_BYTES: Final = 16
 """Short, so that the address fits a line of a terminal; an attacker cannot guess it in the time that it is good for."""
 SESSIONS_MAX: Final = 256
 OWNER_MAX: Final = 16
-"""Sessions of one user: nobody can end those of all others by logging in again and again."""
+"""Sessions of one user: who logs in again and again ends only sessions of their own."""
 
 
 @dataclass(slots=True)

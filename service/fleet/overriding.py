@@ -45,7 +45,7 @@ class OverridableMachine:
     notes: tuple[str, ...] = ()
     """What could not be read for want of a right, each in a sentence."""
     unacknowledged: str | None = None
-    """When a reclaim took it out of service that nobody acknowledged yet; None if there is none."""
+    """When a reclaim took it out of service that no user has acknowledged yet; None if there is none."""
 
     def clock(self, at: datetime, now: datetime) -> str:
         """An instant on the schedule's clock and, if that shows something else, on the user's."""
