@@ -74,7 +74,6 @@ class ClusterEntrance:
     def __post_init__(self) -> None:
         """Viewers leave when their sessions end."""
         self.sessions = Sessions(SESSION_SECONDS, IDLE_SECONDS, self.viewers.monotonic, self.viewers.leave)
-        self.viewers.make_room = self.sessions.drop_oldest
 
     @property
     def cookie(self) -> str:
@@ -104,7 +103,7 @@ class ClusterEntrance:
             answer = answers.data({"namespace": given.namespace})
             caller = self.sessions.find(request.cookies.get(self.cookie))
             if caller is not None:
-                moved = await self.viewers.join(caller.text, given.namespace or None)
+                moved = await self._join(caller.text, given.namespace)
                 self.sessions.close(request.cookies.get(self.cookie))
                 self._begin(answer, moved)
             self._set(answer, NAMESPACE_COOKIE, given.namespace)
@@ -164,9 +163,12 @@ class ClusterEntrance:
         wait = self.limit.wait(address)
         if wait:
             raise TooManyLogins(f"{wait:.0f}" if wait > 1 else "1")
-        caller = await self.viewers.join(token, namespace or None)
+        caller = await self._join(token, namespace)
         self.limit.succeeded(address)
         return caller
+
+    async def _join(self, token: str, namespace: str) -> Caller:
+        return await self.viewers.join(token, namespace or None, self.sessions.drop_oldest)
 
     async def _verified(self, key: str | None, caller: Caller | None) -> Viewer | None:
         if caller is None:

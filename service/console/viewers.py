@@ -66,20 +66,21 @@ class Viewers:
     clock: Clock
     operator_namespace: str
     monotonic: Callable[[], float] = time.monotonic
-    make_room: Callable[[], bool] = lambda: False
-    """Ends a session; whether there was one."""
     shared: dict[WatchKey, SharedViewer] = field(default_factory=dict)
     _joining: "weakref.WeakValueDictionary[bytes, asyncio.Lock]" = field(default_factory=weakref.WeakValueDictionary)
     """Sessions of one user begin one after the other."""
     _ending: set["asyncio.Task[None]"] = field(default_factory=set)
 
-    async def join(self, text: str, namespace: str | None) -> Caller:
-        """A session for a token; `Unauthorized` if the API server does not accept it."""
+    async def join(self, text: str, namespace: str | None, make_room: Callable[[], bool]) -> Caller:
+        """A session for a token; `Unauthorized` if the API server does not accept it.
+
+        `make_room` ends another session, and says whether there was one: watches are for so many users at a time.
+        """
         own = Client(self.endpoint, Token(text))
         try:
             key = WatchKey(await identity(own), namespace)
             async with self._joining.setdefault(key.user, asyncio.Lock()):
-                shared = await self._started(key, text)
+                shared = await self._started(key, text, make_room)
                 caller = Caller(key, text, shared.viewer.seen_by(own), self.monotonic())
                 shared.callers.add(caller)
                 self._gather(key, shared)
@@ -115,8 +116,8 @@ class Viewers:
             self._end(key)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def _started(self, key: WatchKey, text: str) -> SharedViewer:
-        shared = self.shared.get(key) or self._start(key, text)
+    async def _started(self, key: WatchKey, text: str, make_room: Callable[[], bool]) -> SharedViewer:
+        shared = self.shared.get(key) or self._start(key, text, make_room)
         try:
             await asyncio.shield(shared.starting)
         except BaseException:
@@ -125,8 +126,8 @@ class Viewers:
             raise
         return shared
 
-    def _start(self, key: WatchKey, text: str) -> SharedViewer:
-        while len(self.shared) >= USERS_MAX and self.make_room():
+    def _start(self, key: WatchKey, text: str, make_room: Callable[[], bool]) -> SharedViewer:
+        while len(self.shared) >= USERS_MAX and make_room():
             pass
         token = Token(text)
         viewer = Viewer(ViewPlace(Client(self.endpoint, token), self.clock, key.namespace, self.operator_namespace))
