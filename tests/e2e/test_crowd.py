@@ -115,9 +115,9 @@ async def test_a_machine_that_is_kept_from_its_service_does_not_keep_its_turn_fo
 
 async def test_a_limit_may_change_in_the_midst_and_what_is_no_number_is_ignored(op: Operator) -> None:
     await limit(op, "many")
-    for name in ("stuck", "other"):
-        await op.apply(machine(name, infrastructure=NEVER_JOINS))
-        await op.at_rest()
+    await op.apply(machine("stuck", infrastructure=NEVER_JOINS))
+    await op.phase("stuck", "Active")
+    await op.apply(machine("other", infrastructure=NEVER_JOINS))
     await waits(op, "other")
     await limit(op, " 2 ")
     await op.phase("other", "Active")
