@@ -1,4 +1,4 @@
-"""The webhooks, or an empty FastAPI handler, on one core under the same TLS, middleware and server settings.
+"""The webhooks, or an empty FastAPI handler, on one core under the same TLS and server settings, both measured.
 
 `python -m bench._webhooks gate|bare DIRECTORY` prints its port and serves until it is stopped.
 """
@@ -25,7 +25,7 @@ CORE = 0
 
 
 def gate() -> FastAPI:
-    return create_app(Gate(), metrics.AdmissionRecorder())
+    return create_app(Gate(), metrics.AdmissionRecorder(), metrics.instrument)
 
 
 def bare() -> FastAPI:
@@ -38,11 +38,11 @@ def bare() -> FastAPI:
         await request.body()
         return Response(answer, media_type="application/json")
 
+    metrics.instrument(app)
     return app
 
 
 async def serve(app: FastAPI, folder: Path) -> None:
-    metrics.instrument(app)
     serving = ServingContext()
     serving.load(CertificatePair((folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()))
     with bound("127.0.0.1", 0) as listener:

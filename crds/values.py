@@ -93,6 +93,8 @@ class _Circle:
     def union(cls, sets: Iterable["_Circle"]) -> Self:
         """The values that are in any of the sets."""
         known = list(sets)
+        if len(known) == 1 and type(known[0]) is cls:
+            return known[0]
         return cls(reduce(or_, (each.bits for each in known), 0), any(each.wraps for each in known))
 
     @classmethod

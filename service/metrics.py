@@ -388,6 +388,7 @@ class AdmissionRecorder:
 
     def __init__(self) -> None:
         self._outcomes: dict[tuple[str, str], Counter] = {}
+        self._durations: dict[tuple[str, int], Histogram] = {}
 
     def answered(self, webhook: str, outcome: str, fields: tuple[str, ...]) -> None:
         """Counts an answered request; `fields` are the invalid ones."""
@@ -398,17 +399,19 @@ class AdmissionRecorder:
         for field in fields:
             ADMISSION_VIOLATIONS.labels(_known(field)).inc()
 
+    def took(self, path: str, status: int, seconds: float) -> None:
+        """Observes how long an answered request took."""
+        histogram = self._durations.get((path, status))
+        if histogram is None:
+            histogram = self._durations[path, status] = ADMISSION_DURATION.labels(path, f"{status // 100}xx")
+        histogram.observe(seconds)
+
 
 def instrument(app: FastAPI) -> None:
-    """Measures every request to the webhooks."""
-    seen: dict[tuple[str, str], Histogram] = {}
+    """Measures every request to the webhooks that is no review, such as one with another method or path."""
 
     def observe(info: Info) -> None:
-        key = (info.modified_handler, info.modified_status)
-        histogram = seen.get(key)
-        if histogram is None:
-            histogram = seen[key] = ADMISSION_DURATION.labels(*key)
-        histogram.observe(info.modified_duration)
+        ADMISSION_DURATION.labels(info.modified_handler, info.modified_status).observe(info.modified_duration)
 
     Instrumentator().add(observe).instrument(app)
 

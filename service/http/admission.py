@@ -29,8 +29,7 @@ class Admission:
     def __init__(self, settings: Settings, client: Client, listener: socket.socket, gate: Gate) -> None:
         authorities = settings.webhook_client_ca_file
         self.serving = ServingContext(verify_clients=authorities is not None)
-        app = create_app(gate, metrics.AdmissionRecorder())
-        metrics.instrument(app)
+        app = create_app(gate, metrics.AdmissionRecorder(), metrics.instrument)
         self.endpoint = BoundServer("webhooks", app, listener, self.serving.live)
         self._source = _source(settings, client, self.serving)
         self.loops = dict(self._source.loops)

@@ -47,12 +47,13 @@ def test_what_alerts_count_is_there_before_it_happens_for_the_first_time():
 
 
 async def test_admission_is_counted_by_outcome_and_measured(page):
-    app = create_app(Gate(), metrics.AdmissionRecorder())
-    metrics.instrument(app)
+    app = create_app(Gate(), metrics.AdmissionRecorder(), metrics.instrument)
     before = await page()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://webhooks") as client:
         for given in (machine(), machine(priority=999), machine(priority=999)):
             await client.post(names.VALIDATE_PATH, content=orjson.dumps(review(given)))
+        await client.get(names.VALIDATE_PATH)
+        await client.post("/elsewhere")
     after = await page()
 
     def grown(key: str) -> float:
@@ -63,6 +64,8 @@ async def test_admission_is_counted_by_outcome_and_measured(page):
     assert grown("fivespot_admission_violations_total[('field', 'spec.priority')]") == 2
     handler = f"('handler', '{names.VALIDATE_PATH}')"
     assert grown(f"fivespot_admission_duration_seconds_count[{handler}, ('status', '2xx')]") == 3
+    assert grown(f"fivespot_admission_duration_seconds_count[{handler}, ('status', '4xx')]") == 1
+    assert grown("fivespot_admission_duration_seconds_count[('handler', 'none'), ('status', '4xx')]") == 1
 
 
 @pytest.mark.parametrize(

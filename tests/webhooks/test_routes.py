@@ -25,9 +25,13 @@ class Tally:
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
+        self.timed: list[tuple[str, int]] = []
 
     def answered(self, webhook: str, outcome: str, fields: tuple[str, ...]) -> None:
         self.seen.append((webhook, outcome))
+
+    def took(self, path: str, status: int, seconds: float) -> None:
+        self.timed.append((path, status))
 
 
 @pytest.fixture
@@ -64,6 +68,7 @@ async def test_both_webhooks_answer_a_good_object(client: httpx.AsyncClient, tal
         assert answer.headers["content-type"] == "application/json"
         assert well_formed(answer)["allowed"] is True
     assert tally.seen == [("validate", "allowed"), ("default", "defaulted")]
+    assert tally.timed == [(path, 200) for path in PATHS]
 
 
 async def test_a_bad_object_is_an_ordinary_answer(client: httpx.AsyncClient, tally: Tally):
