@@ -21,8 +21,9 @@ from service.fleet.summary import Summary
 from service.fleet.timeline import milliseconds
 from service.kube.errors import KubeError
 from service.kube.resource import EVENTS, SCHEDULE_OVERRIDES, SCHEDULED_MACHINES
-from service.runtime.cache import packed, slim
+from service.runtime.cache import slim
 from service.runtime.key import Key
+from service.runtime.packing import packed
 
 Raw = dict[str, Any]
 EVENTS_SHOWN: Final = 40

@@ -28,8 +28,9 @@ from service.kube.resource import (
     SCHEDULED_MACHINES,
     Resource,
 )
-from service.runtime.cache import packed, slim
+from service.runtime.cache import slim
 from service.runtime.key import Key
+from service.runtime.packing import packed
 
 Raw = dict[str, Any]
 Listener = Callable[[str, Key], None]
