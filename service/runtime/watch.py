@@ -29,7 +29,8 @@ from service.runtime.key import Key
 
 log = structlog.get_logger()
 
-PAGE = 500
+PAGE = 100
+"""A page of larger ones takes more memory for a moment than the cache does for long, and the process keeps it."""
 # A list that is older than the cache comes from a lagging server; if it stays older, from a restored backup.
 MAX_STALE_LISTS = 4
 _STEADY_SECONDS = 5.0
