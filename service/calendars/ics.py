@@ -59,27 +59,33 @@ def _cut(found: list[list[Any]], earliest: int, latest: int) -> list[list[Any]]:
 
 def _calendars(text: str) -> list[Any]:
     text = text.removeprefix(BYTE_ORDER_MARK)
-    _not_too_deep(text)
+    unfinished = _unfinished(text)
     try:
         found = icalendar.Calendar.from_ical(text, multiple=True)
     except (ValueError, KeyError, IndexError, AttributeError, TypeError):
         raise BrokenCalendar("is not a calendar in the iCalendar format (RFC 5545)") from None
+    if unfinished:
+        raise BrokenCalendar("breaks off within a VCALENDAR; its END line is missing")
     if not found:
         raise BrokenCalendar("holds no VCALENDAR")
     for each in found:
         _check(each)
+        # No part of the standard; the library would move times without a zone into this one.
+        each.pop("X-WR-TIMEZONE", None)
     return list(found)
 
 
-def _not_too_deep(text: str) -> None:
+def _unfinished(text: str) -> bool:
+    """Whether the text breaks off within a component, which the library drops; not to be nested too deeply either."""
     depth = 0
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line[:6].upper() == "BEGIN:":
             depth += 1
         elif line[:4].upper() == "END:":
             depth -= 1
         if depth > DEPTH_MAX:
             raise BrokenCalendar(f"nests components deeper than {DEPTH_MAX} levels")
+    return depth > 0
 
 
 def _check(calendar: Any) -> None:

@@ -188,6 +188,22 @@ def test_exceptions_by_rule_are_not_passed_over():
         dates_of(calendar(all_day("20261224", "RRULE:FREQ=DAILY;COUNT=3", "EXRULE:FREQ=DAILY;COUNT=1")), FIRST, LAST)
 
 
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "Mars/Base"])
+def test_a_floating_time_stays_in_the_zone_of_the_schedule_whatever_zone_the_calendar_is_shown_in(zone):
+    text = calendar(event("DTSTART:20261224T010000")).replace("VERSION:2.0", f"VERSION:2.0\r\nX-WR-TIMEZONE:{zone}")
+    assert f"X-WR-TIMEZONE:{zone}" in text
+    found, moments = dates_of(text, FIRST, LAST)
+    assert [first - last for first, last, _ in found] == [0]
+    assert moments == []
+
+
+@pytest.mark.parametrize("keep", [1, 3], ids=["in the calendar", "in an event"])
+def test_of_a_text_that_breaks_off_no_calendar_counts(keep):
+    second = calendar(all_day("20261225")).split("\r\n")
+    with pytest.raises(BrokenCalendar, match="its END line is missing"):
+        dates_of(calendar(all_day("20261224")) + "\r\n".join(second[: keep + 1]) + "\r\n", FIRST, LAST)
+
+
 def test_an_export_may_begin_with_a_byte_order_mark():
     assert dates_of("\ufeff" + calendar(all_day("20261224")), FIRST, LAST)[0]
 
