@@ -6,7 +6,7 @@ What an override says is worked out in `service.fleet.overriding`; the rights ar
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from crds.values import InvalidValue, parse_duration
 from service.commands import fleet
@@ -14,11 +14,8 @@ from service.commands.options import OPERATOR_NAMESPACE, ClusterChoice
 from service.commands.table import UsageError
 from service.commands.times import end_instant
 from service.fleet import forecast, requests
-from service.fleet.overriding import Draft, Ending, OverridableMachine, Resumption
+from service.fleet.overriding import LONGEST, Draft, Ending, OverridableMachine, Resumption
 from service.kube.client import Client
-
-LONGEST = timedelta(days=366)
-"""How long the operator accepts is its own setting; this is what an option may say."""
 
 
 def ending(until: str | None, length: str | None) -> Ending:

@@ -53,10 +53,11 @@ def end_instant(text: str, now: datetime, zone: tzinfo | None = None) -> datetim
 
 
 def _next(hour: int, minute: int, now: datetime, zone: tzinfo | None) -> datetime:
-    """The next time that the user's clock shows this: today, or tomorrow if that has passed."""
+    """The next time that the user's clock shows this: today, maybe a second time, or tomorrow if that has passed."""
     today = now.astimezone(zone).replace(hour=hour, minute=minute, second=0, microsecond=0, tzinfo=None, fold=0)
-    found = _instant(today, zone)
-    return found if found > now else _instant(today + timedelta(days=1), zone)
+    showings = (_instant(each, zone) for each in (today, today.replace(fold=1)))
+    tomorrow = _instant(today + timedelta(days=1), zone)
+    return next((each for each in showings if each > now), tomorrow)
 
 
 def _instant(local: datetime, zone: tzinfo | None) -> datetime:

@@ -6,7 +6,7 @@ whose clock they are shown on is up to the caller.
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from crds.base import rfc3339
 from crds.overrides import Override, OverrideState, deciding
@@ -21,6 +21,8 @@ from service.kube.resource import SCHEDULE_OVERRIDES
 Raw = dict[str, Any]
 Ending = datetime | timedelta
 """When an override ends: at an instant, or after a time."""
+LONGEST: Final = timedelta(days=366)
+"""No operator can be set to accept more."""
 
 
 class PointlessError(Exception):
@@ -114,10 +116,11 @@ def extension(machine: OverridableMachine, ending: Ending, now: datetime, reason
         raise PointlessError(f"{machine.name} is in service without an end: there is nothing to extend")
     if isinstance(ending, timedelta) and not effective.is_known(now):
         raise PointlessError(f"when {machine.name} closes cannot be known: {machine.unreadable}; give --until")
-    until = _until(ending, closes or _close_of_open_window(effective, now) or now)
+    until = _until(ending, closes or _close_of_open_window(effective, now) or now, now)
     if closes is not None and until <= closes:
-        raise PointlessError(f"{machine.name} is in service until {machine.clock(closes, now)} without an override")
-    draft = _draft(machine, OverrideState.OPEN, until, now, reason)
+        without = _without_it(machine, now)
+        raise PointlessError(f"{machine.name} is in service until {machine.clock(closes, now)} {without}")
+    draft = Draft(machine.namespace, machine.name, OverrideState.OPEN, until, reason=reason)
     if not draft.added_to(effective, now).wanted(now):
         early, end = format_duration(effective.leads.stop), machine.clock(until, now)
         raise PointlessError(f"{machine.name} would leave at once: stopEarly begins its shutdown {early} before {end}")
@@ -126,13 +129,13 @@ def extension(machine: OverridableMachine, ending: Ending, now: datetime, reason
 
 def suspension(machine: OverridableMachine, ending: Ending, now: datetime, reason: str = "") -> Draft:
     """To be out of service from now until a moment, or for a time."""
-    until = _until(ending, now)
+    until = _until(ending, now, now)
     effective = machine.effective
     upcoming = effective.next_start(now)
     if effective.is_known(now) and not effective.wanted(now) and (upcoming is None or upcoming >= until):
         opens = f"until {machine.clock(upcoming, now)}" if upcoming else "with no window ahead"
-        raise PointlessError(f"{machine.name} is out of service {opens} without an override")
-    return _draft(machine, OverrideState.CLOSED, until, now, reason)
+        raise PointlessError(f"{machine.name} is out of service {opens} {_without_it(machine, now)}")
+    return Draft(machine.namespace, machine.name, OverrideState.CLOSED, until, reason=reason)
 
 
 def skip(machine: OverridableMachine, now: datetime, reason: str = "") -> Draft:
@@ -169,10 +172,8 @@ def resumption(machine: OverridableMachine, now: datetime, reason: str = "") -> 
     return Resumption(delete=delete, draft=draft, acknowledge=acknowledge)
 
 
-def _draft(machine: OverridableMachine, state: OverrideState, until: datetime, now: datetime, reason: str) -> Draft:
-    if until <= now:
-        raise PointlessError(f"{machine.clock(until, now)} is in the past")
-    return Draft(machine.namespace, machine.name, state, until, reason=reason)
+def _without_it(machine: OverridableMachine, now: datetime) -> str:
+    return "without another override" if machine.effective.override(now) else "without an override"
 
 
 def _close_of_open_window(effective: Effective, now: datetime) -> datetime | None:
@@ -181,9 +182,13 @@ def _close_of_open_window(effective: Effective, now: datetime) -> datetime | Non
     return window.closes if window is not None and window.opens <= now else None
 
 
-def _until(ending: Ending, otherwise: datetime) -> datetime:
-    found = ending if isinstance(ending, datetime) else otherwise + ending
-    return _second(found)
+def _until(ending: Ending, otherwise: datetime, now: datetime) -> datetime:
+    found = _second(ending if isinstance(ending, datetime) else otherwise + ending)
+    if found <= now:
+        raise PointlessError(f"the end, {rfc3339(found)}, is in the past")
+    if found - now > LONGEST:
+        raise PointlessError(f"the end, {rfc3339(found)}, is more than {LONGEST.days} days ahead")
+    return found
 
 
 def _second(moment: datetime) -> datetime:

@@ -34,6 +34,24 @@ def test_tomorrow_is_on_the_other_side_of_a_change_of_the_clocks() -> None:
     assert end_instant("22:00", evening, BERLIN).isoformat() == "2026-03-29T20:00:00+00:00"
 
 
+@pytest.mark.parametrize(
+    ("now", "instant"),
+    [
+        ("2026-10-25T00:15:00+00:00", "2026-10-25T00:30:00+00:00"),
+        ("2026-10-25T00:45:00+00:00", "2026-10-25T01:30:00+00:00"),
+        ("2026-10-25T01:30:00+00:00", "2026-10-26T01:30:00+00:00"),
+    ],
+    ids=["first", "again", "tomorrow"],
+)
+def test_a_time_that_the_clock_shows_twice_is_the_next_showing(now: str, instant: str) -> None:
+    assert end_instant("02:30", datetime.fromisoformat(now), BERLIN).isoformat() == instant
+
+
+def test_a_time_that_the_clock_skips_is_as_long_after_midnight() -> None:
+    night = datetime(2026, 3, 29, 0, 15, tzinfo=UTC)  # 01:15 in Berlin, before the clocks go from 02:00 to 03:00
+    assert end_instant("02:30", night, BERLIN).isoformat() == "2026-03-29T01:30:00+00:00"
+
+
 @pytest.mark.parametrize("text", ["", "24:00", "22", "10pm", "tomorrow", "2026-02-30T22:00", "22:00:00", "2026-03-20"])
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"22:00|does not exist"):

@@ -1,12 +1,14 @@
 """What an override for one machine has to say."""
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from crds.calendars import CalendarShelf
 from crds.overriderules import check_override
 from crds.overrides import OverrideState
+from crds.values import Zone
 from service.fleet.forecast import after_resumption
 from service.fleet.overrides import ListedOverrides
 from service.fleet.overriding import Draft, PointlessError, extension, resumption, skip, suspension
@@ -46,6 +48,31 @@ def test_an_extension_ends_at_the_moment_asked_for() -> None:
 def test_an_extension_to_before_the_close_is_pointless_and_says_when_that_is() -> None:
     with pytest.raises(PointlessError, match="in service until 17:00 UTC"):
         extension(desk(), at(16), NOON)
+
+
+@pytest.mark.parametrize("asked", [extension, suspension])
+@pytest.mark.parametrize("now", [NOON, at(20)], ids=["in service", "out of service"])
+@pytest.mark.parametrize(
+    ("until", "why"),
+    [
+        (at(11), "the end, 2026-03-06T11:00:00Z, is in the past"),
+        (datetime(1, 1, 1, tzinfo=UTC), "the end, 0001-01-01T00:00:00Z, is in the past"),
+        (datetime(9999, 12, 31, 23, tzinfo=UTC), "the end, 9999-12-31T23:00:00Z, is more than 366 days ahead"),
+    ],
+    ids=["passed", "first year", "last year"],
+)
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_an_end_in_the_past_or_further_than_any_operator_accepts_is_refused(asked, now, until, why, zone) -> None:
+    with pytest.raises(PointlessError, match=why):
+        asked(replace(desk(), zone=Zone.parse(zone)), until, now)
+
+
+def test_what_an_override_already_does_is_not_said_to_be_without_one() -> None:
+    late, out = desk(stored("late", "Open", at(22))), desk(stored("out", "Closed", at(15)))
+    with pytest.raises(PointlessError, match="in service until 22:00 UTC without another override"):
+        extension(late, at(21), NOON)
+    with pytest.raises(PointlessError, match="out of service until 15:00 UTC without another override"):
+        suspension(out, at(14), NOON)
 
 
 def test_a_suspension_counts_from_now() -> None:
