@@ -21,7 +21,7 @@ def after_draft(machine: OverridableMachine, draft: Draft, now: datetime) -> lis
 def after_resumption(machine: OverridableMachine, done: Resumption, now: datetime) -> list[str]:
     """What happens to a machine that returns to its schedule."""
     effective = done.applied_to(machine.effective, now)
-    found = [f"{machine.name} follows its schedule: it is {_now(machine, effective, now)}."] if _ends(done) else []
+    found = [f"{machine.name} follows its schedule: {_now(machine, effective, now)}."] if _ends(done) else []
     if done.acknowledge:
         found.append(f"The reclaim of {machine.unacknowledged} is acknowledged.")
     still = () if done.draft is None else _cautions(machine, done.draft.until, now)
@@ -30,9 +30,7 @@ def after_resumption(machine: OverridableMachine, done: Resumption, now: datetim
 
 def unchanged(machine: OverridableMachine, now: datetime) -> str:
     """What a machine does that no override decides about."""
-    known = machine.effective.is_known(now)
-    state = _now(machine, machine.effective, now) if known else f"not known: {machine.unreadable}"
-    return f"{machine.name} has no override to end: it is {state}."
+    return f"{machine.name} has no override to end: {_now(machine, machine.effective, now)}."
 
 
 def _ends(done: Resumption) -> bool:
@@ -72,7 +70,9 @@ def _then(machine: OverridableMachine, effective: Effective, until: datetime, no
 
 
 def _now(machine: OverridableMachine, effective: Effective, now: datetime) -> str:
-    return _state(machine, effective, now, now)
+    if not effective.is_known(now):
+        return f"what its schedule says is not known: {machine.unreadable}"
+    return f"it is {_state(machine, effective, now, now)}"
 
 
 def _state(machine: OverridableMachine, effective: Effective, at: datetime, now: datetime) -> str:

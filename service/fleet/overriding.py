@@ -173,7 +173,8 @@ def resumption(machine: OverridableMachine, now: datetime, reason: str = "") -> 
 
 
 def _without_it(machine: OverridableMachine, now: datetime) -> str:
-    return "without another override" if machine.effective.override(now) else "without an override"
+    more = any(each.ends > now for each in machine.effective.overrides)
+    return "without another override" if more else "without an override"
 
 
 def _close_of_open_window(effective: Effective, now: datetime) -> datetime | None:

@@ -49,11 +49,11 @@ def london_desk(**schedule: Any) -> OverridableMachine:
     return overridable(raw, ListedOverrides(), CalendarShelf())
 
 
-def unreadable_desk() -> OverridableMachine:
-    """The same; a calendar of its schedule does not exist."""
+def unreadable_desk(*overrides: dict[str, Any]) -> OverridableMachine:
+    """The same with these overrides; a calendar of its schedule does not exist."""
     raw = desk_as_stored()
     raw["spec"]["schedule"]["exceptions"] = [{"calendarRef": {"name": "holidays"}, "state": "Closed"}]
-    return overridable(raw, ListedOverrides(), CalendarShelf())
+    return overridable(raw, ListedOverrides.read(overrides, NOON), CalendarShelf())
 
 
 def desk_as_stored(**metadata: Any) -> dict[str, Any]:

@@ -78,6 +78,14 @@ def test_a_machine_whose_schedule_cannot_be_read_may_run_and_leaves_by_an_overri
     ]
 
 
+def test_what_a_schedule_that_cannot_be_read_says_is_not_guessed_at() -> None:
+    machine = unreadable_desk(stored("mine", "Closed", at(15)))
+    unknown = "what its schedule says is not known: there is no ScheduleCalendar holidays in this namespace."
+    said = forecast.after_resumption(machine, resumption(machine, NOON), NOON)
+    assert said == [f"desk-7 follows its schedule: {unknown}"]
+    assert forecast.unchanged(unreadable_desk(), NOON) == f"desk-7 has no override to end: {unknown}"
+
+
 # With leads
 
 

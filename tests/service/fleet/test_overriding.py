@@ -73,6 +73,14 @@ def test_what_an_override_already_does_is_not_said_to_be_without_one() -> None:
         extension(late, at(21), NOON)
     with pytest.raises(PointlessError, match="out of service until 15:00 UTC without another override"):
         suspension(out, at(14), NOON)
+    skipped = desk(stored("skip", "Closed", at(17, day=9), **{"from": "2026-03-09T09:00:00Z"}))
+    with pytest.raises(PointlessError, match="out of service until Tue 09:00 UTC without another override"):
+        suspension(skipped, at(17, day=9), at(20))
+
+
+def test_an_override_that_is_over_makes_no_difference_to_the_words() -> None:
+    with pytest.raises(PointlessError, match="in service until 17:00 UTC without an override"):
+        extension(desk(stored("early", "Open", at(9))), at(16), NOON)
 
 
 def test_a_suspension_counts_from_now() -> None:
