@@ -60,12 +60,15 @@ class Computed:
 
     days: tuple[NamedDays, ...]
     events: tuple[CalendarEvent, ...]
+    last: date
+    """The last date that is known: the end of the horizon, or of what is known of a country's holidays."""
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> "Computed":
         """From its JSON."""
         days = tuple(NamedDays(first, last, _name(name)) for first, last, name in answer["days"])
-        return cls(days, tuple(CalendarEvent(begins, ends, _name(name)) for begins, ends, name in answer["events"]))
+        events = tuple(CalendarEvent(begins, ends, _name(name)) for begins, ends, name in answer["events"])
+        return cls(days, events, date.fromisoformat(answer["last"]))
 
 
 def request_for(spec: CalendarSpec, ics: str | None, horizon: Horizon) -> ExpansionRequest | None:
@@ -81,14 +84,14 @@ def request_for(spec: CalendarSpec, ics: str | None, horizon: Horizon) -> Expans
     return ExpansionRequest(horizon, country, subdivision, text if spec.ics else None)
 
 
-def expanded(spec: CalendarSpec, computed: Computed | None = None, horizon: Horizon | None = None) -> CalendarDates:
+def expanded(spec: CalendarSpec, computed: Computed | None = None) -> CalendarDates:
     """All dates of a calendar."""
     written = tuple(NamedDays(run.first, run.last) for run in spec.dates)
     return CalendarDates(
         days=written + (computed.days if computed else ()),
         yearly=tuple(sorted(spec.yearly)),
         events=computed.events if computed else (),
-        through=day_of(horizon.last) if computed and horizon else None,
+        through=day_of(computed.last) if computed else None,
     )
 
 

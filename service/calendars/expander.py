@@ -70,7 +70,7 @@ class Expander:
             return known
         computed = await self._ask(request)
         if isinstance(computed, Computed):
-            found = self._read[content] = expanded(spec, computed, request.horizon)
+            found = self._read[content] = expanded(spec, computed)
             return found
         self._broken[content] = computed
         while len(self._broken) > BROKEN_REMEMBERED:

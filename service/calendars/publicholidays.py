@@ -14,3 +14,9 @@ def holidays_of(country: str, subdivision: str | None, first: date, last: date) 
     found = holidays.country_holidays(country, subdiv=subdivision, years=years, observed=True, language="en_US")
     inside = ((day, name) for day, name in sorted(found.items()) if first <= day <= last)
     return [[day.toordinal() - _EPOCH, day.toordinal() - _EPOCH, name] for day, name in inside]
+
+
+def known_until(country: str, last: date) -> date:
+    """The last date of the period of which the holidays are known: some countries announce theirs year by year."""
+    end_year: int = holidays.country_holidays(country).end_year
+    return min(last, date(min(end_year, date.max.year), 12, 31))

@@ -38,10 +38,12 @@ def _worked_out(request: dict[str, Any]) -> dict[str, Any]:
     first, last = date.fromisoformat(request["first"]), date.fromisoformat(request["last"])
     days: list[list[Any]] = []
     events: list[list[Any]] = []
+    known_until = last
     if request["country"] is not None:
-        from service.calendars.publicholidays import holidays_of  # noqa: PLC0415 - only who needs it pays for it
+        from service.calendars import publicholidays  # noqa: PLC0415 - only who needs it pays for it
 
-        days += holidays_of(request["country"], request["subdivision"], first, last)
+        days += publicholidays.holidays_of(request["country"], request["subdivision"], first, last)
+        known_until = publicholidays.known_until(request["country"], last)
     if request["ics"] is not None:
         from service.calendars.ics import BrokenCalendar, dates_of  # noqa: PLC0415
 
@@ -53,7 +55,7 @@ def _worked_out(request: dict[str, Any]) -> dict[str, Any]:
         days, events = days + found[0], events + found[1]
     if len(days) + len(events) > ENTRIES_MAX:
         return {"error": f"names more than {ENTRIES_MAX} dates in the years {first.year} to {last.year}"}
-    return {"days": days, "events": events}
+    return {"days": days, "events": events, "last": known_until.isoformat()}
 
 
 def _limit() -> None:

@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import holidays
 import pytest
 import yaml
 
@@ -56,6 +57,16 @@ async def test_public_holidays_come_with_their_names_and_their_observed_days():
     ]
     assert isinstance(found, CalendarDates)
     assert found.through == day_of(date(2036, 12, 31))
+
+
+async def test_holidays_that_a_country_announces_year_by_year_are_known_for_as_long():
+    found = await dates({"holidays": {"country": "LK"}, "yearly": ["12-31"]})
+    assert isinstance(found, CalendarDates)
+    announced = date(min(holidays.country_holidays("LK").end_year, 2036), 12, 31)
+    assert found.through == day_of(announced)
+    assert max(each.last for each in found.days) > day_of(announced) - 31
+    status, _ = outlook(found, datetime(2026, 11, 18, tzinfo=UTC), 1, CalendarStatus())
+    assert status.known_through == str(announced)
 
 
 async def test_all_parts_of_a_calendar_are_taken_together():
