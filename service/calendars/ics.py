@@ -178,7 +178,7 @@ def _occurrences(calendar: Any, start: date, end: date) -> Iterator[Any]:
 def _sort_in(event: Any, days: list[list[Any]], events: list[list[Any]]) -> None:
     if str(event.get("STATUS", "")).upper() == "CANCELLED":
         return
-    begins, ends, name = event.start, event.end, str(event.get("SUMMARY", ""))[:256]
+    begins, ends, name = event.start, event.end, ", ".join(map(str, _listed(event, "SUMMARY")))[:256]
     if not isinstance(begins, datetime):
         days.append([_day(begins), max(_day(begins), _day(ends) - 1), name])
     elif begins.tzinfo is None:

@@ -83,6 +83,11 @@ def test_a_moved_occurrence_counts_where_it_was_moved_to():
     assert days(series, moved) == ["2026-12-01", "2026-12-10", "2026-12-15"]
 
 
+def test_an_event_with_two_summaries_has_both_names():
+    found, _ = dates_of(calendar(all_day("20261224", "SUMMARY:Christmas Eve", "SUMMARY:Heiligabend")), FIRST, LAST)
+    assert [name for _, _, name in found] == ["Christmas Eve, Heiligabend"]
+
+
 def test_todos_and_journals_are_not_events():
     todo = "BEGIN:VTODO\r\nUID:t\r\nDTSTAMP:20260101T000000Z\r\nDTSTART;VALUE=DATE:20261224\r\nEND:VTODO\r\n"
     assert days(todo) == []
