@@ -4,7 +4,7 @@ Who holds the calendars (the controller by watches, `preview` from files) hands 
 calendars cannot all be read is undecidable, and nothing may be done for its sake.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crds.dates import Anniversary, Dates, Days, Either, Yearly, date_of
 from crds.days import FIRST_DAY, LAST_DAY
-from crds.zones import OffsetSpan, Zone
+from crds.zones import Zone
 
 _DAY = 86400
 
@@ -81,14 +81,15 @@ class CalendarDates:
         """Its dates as they are in a zone, as the algebra takes them; only events depend on it."""
         key = zone.name if self.events else ""
         if key not in self._in_zones:
-            days = (Days(each.first, each.last) for each in (*self.days, *days_of(self.events, zone)))
+            runs = {*_touched(self.events, zone)}  # thousands of events may touch the same dates
+            days = [*(Days(each.first, each.last) for each in self.days), *(Days(*each) for each in runs)]
             self._in_zones[key] = Either(Dates(days), Yearly(self.yearly))
         return self._in_zones[key]
 
     def name(self, day: int, zone: Zone) -> str:
         """The names of a day in a zone, each once; empty if it has none."""
         # Only for the few events near the day is the zone asked, which takes long.
-        near = (each for each in self.events if each.begins < (day + 2) * _DAY and each.ends >= (day - 1) * _DAY)
+        near = [each for each in self.events if each.begins < (day + 2) * _DAY and each.ends >= (day - 1) * _DAY]
         named = sorted(each for each in (*self.days, *days_of(near, zone)) if each.first <= day <= each.last)
         return ", ".join(dict.fromkeys(each.name for each in named if each.name))
 
@@ -98,28 +99,33 @@ class CalendarDates:
         return [NamedDate(str(date_of(each)), self.name(each, zone)) for each in days]
 
 
-def days_of(events: Iterable[CalendarEvent], zone: Zone) -> Iterator[NamedDays]:
-    """The dates that events touch; one that ends at midnight does not touch the new day.
+def days_of(events: Collection[CalendarEvent], zone: Zone) -> Iterator[NamedDays]:
+    """The dates that events touch; one that ends at midnight does not touch the new day."""
+    for event, (first, last) in zip(events, _touched(events, zone), strict=True):
+        yield NamedDays(first, last, event.name)
+
+
+def _touched(events: Iterable[CalendarEvent], zone: Zone) -> Iterator[tuple[int, int]]:
+    """The first and the last date of each event; plain numbers, as there may be thousands of events in many zones.
 
     An event may reach to the end of all dates, where in some zones the day after it has begun already.
     """
-    span = zone.span(0)
-    for event in events:
-        end = max(event.begins, event.ends - 1)
-        span = _span(zone, event.begins, span)
-        first = (event.begins + span.offset) // _DAY
-        span = _span(zone, end, span)
-        last = (end + span.offset) // _DAY
-        yield NamedDays(_known(min(first, last)), _known(max(first, last)), event.name)
+    span_starts, span_ends, offset = zone.span(0)
+    for begins, ends, _ in events:
+        if not span_starts <= begins < span_ends:
+            span_starts, span_ends, offset = zone.span(begins)
+        first = (begins + offset) // _DAY
+        end = max(begins, ends - 1)
+        if not span_starts <= end < span_ends:
+            span_starts, span_ends, offset = zone.span(end)
+        last = (end + offset) // _DAY
+        if last < first:
+            first, last = last, first
+        yield (first, last) if first >= FIRST_DAY and last <= LAST_DAY else (_known(first), _known(last))
 
 
 def _known(day: int) -> int:
     return min(max(day, FIRST_DAY), LAST_DAY)
-
-
-def _span(zone: Zone, moment: int, guess: OffsetSpan) -> OffsetSpan:
-    """The span around a moment: mostly that of the moment before it."""
-    return guess if guess.start <= moment < guess.end else zone.span(moment)
 
 
 def _single_days(dates: Either, day: int) -> Iterator[int]:

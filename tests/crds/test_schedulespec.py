@@ -17,7 +17,7 @@ from crds.calendars import (
     UnreadableCalendar,
     days_of,
 )
-from crds.dates import Anniversary, date_of, day_of
+from crds.dates import Anniversary, Dates, Days, date_of, day_of
 from crds.exceptions import State
 from crds.schedule import Schedule
 from crds.schedulespec import CalendarsNeededError, ScheduleSpec
@@ -101,6 +101,14 @@ def test_an_event_closes_the_dates_that_it_touches_in_the_zone_of_the_schedule()
 def days(event: CalendarEvent, zone: str) -> tuple[int, int]:
     (found,) = days_of([event], Zone.parse(zone))
     return found.first, found.last
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Africa/Casablanca", "America/New_York"])
+def test_the_dates_of_many_events_are_those_of_each(zone):
+    start = int(utc("2026-01-01").timestamp())
+    many = tuple(CalendarEvent(begins, begins + 3600) for begins in range(start, start + 400 * 86400, 5 * 3600 + 7))
+    each_alone = Dates.union(Dates([Days(*days(one, zone))]) for one in many)
+    assert CalendarDates(events=many[::-1]).in_zone(Zone.parse(zone)).dates == each_alone
 
 
 def test_an_event_that_ends_at_midnight_does_not_touch_the_new_day():
