@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False)
 EPILOG: Final = """
 Exit codes:
   0   the windows of every ScheduledMachine are shown
-  1   a ScheduledMachine is rejected, or a calendar that it names cannot be read; why is shown instead
+  1   a ScheduledMachine or an override is rejected, or a calendar in use cannot be read; why is shown instead
   2   wrong usage, a file that cannot be read, or no ScheduledMachine
   70  a bug in 5spot
 

@@ -36,9 +36,11 @@ def print_windows(found: PreviewInput, span: DayRange, output: str, *, readable:
         print_json([_data(each) for each in shown])
     else:
         sys.stdout.write("\n".join(_picture(each) for each in shown))
+    for refused in found.refused:
+        sys.stderr.write("".join(f"{line}\n" for line in verdict_lines(refused)))
     code = exit_code(found.judged, readable=readable)
     undecidable = any(isinstance(each, Unclear) for each in shown)
-    return REJECTED if undecidable and code == ALLOWED else code
+    return REJECTED if (undecidable or found.refused) and code == ALLOWED else code
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,18 +66,22 @@ class PreviewInput(NamedTuple):
     judged: list[Judged]
     calendars: AvailableCalendars
     overrides: ListedOverrides
+    refused: tuple[Judged, ...] = ()
+    """Overrides that cannot be stored as they are, and are not shown."""
 
 
 def of_files(reading: Reading, span: DayRange, operator_namespace: str) -> PreviewInput:
     """The ScheduledMachines of files, and the calendars and overrides beside them."""
     judged = [each for each in reading.judged if each.kind == names.KIND]
     found = calendars.from_files(reading.contents, judged, span.today, operator_namespace)
-    return PreviewInput(judged, found, ListedOverrides.read(_overrides(reading), datetime.now(UTC)))
+    beside = [each for each in reading.judged if each.kind == names.OVERRIDE_KIND]
+    refused = tuple(each for each in beside if not each.verdict.allowed)
+    return PreviewInput(judged, found, ListedOverrides.read(_stored(beside), datetime.now(UTC)), refused)
 
 
-def _overrides(reading: Reading) -> Iterator[dict[str, Any]]:
+def _stored(overrides: list[Judged]) -> Iterator[dict[str, Any]]:
     """Manifests as if they were stored already."""
-    for each in reading.judged:
-        if each.kind == names.OVERRIDE_KIND and each.verdict.allowed:
+    for each in overrides:
+        if each.verdict.allowed:
             given = each.document.content
             yield {**given, "metadata": {**given["metadata"], "name": each.name, "namespace": each.namespace}}

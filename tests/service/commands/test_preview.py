@@ -212,6 +212,17 @@ def test_the_table_shows_what_overrides_add_and_what_they_remove_in_shades_of_th
     assert legend == ["▓ in service by an override, x out of service by one: lunch, late"]
 
 
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_an_override_that_is_rejected_is_not_passed_over_in_silence(tmp_path, capsys, output):
+    wrong = override("Opened", "16:00", "2026-11-18T20:00:00Z")
+    assert main(["preview", written(tmp_path, scheduled(**OFFICE), wrong), "-o", output]) == 1
+    out, err = capsys.readouterr()
+    assert "worker" in out
+    first, second = err.splitlines()
+    assert first == "ScheduleOverride default/tonight: rejected"
+    assert second.startswith('  spec.state: "Opened": must be')
+
+
 def test_leads_are_those_of_the_overridden_schedule(tmp_path, capsys):
     late = override("Open", "16:00", "2026-11-18T20:00:00Z")
     bar, _ = pictured(capsys, tmp_path, scheduled(**OFFICE, startEarly="30m", stopEarly="1h"), late)
