@@ -119,8 +119,12 @@ def drawn(
 ) -> Iterator[str]:
     """The lines of the table: a scale, then a bar for each local day of the period; `windows` come whole."""
     days: defaultdict[int, Day] = defaultdict(Day)
+    latest: int | None = None
     for piece in _pieces(Window(period.start, period.end), zone):
+        if latest is not None and piece.day > latest and piece.start:
+            days[piece.day].shown.append(Piece(piece.day, 0, 0))  # the clock skips midnight, which is noted
         days[piece.day].shown.append(piece)
+        latest = piece.day
     for window in windows:
         pieces = list(_pieces(window.cut(period.start, period.end), zone))
         for piece in pieces:

@@ -29,6 +29,17 @@ def test_a_clock_change_of_half_an_hour_is_noted():
     assert line.endswith("01:00-02:00, 01:30-05:00  [clock 02:00 → 01:30]")
 
 
+def test_a_midnight_that_the_clock_skips_is_noted_on_the_day_that_begins_late():
+    before, day, _ = bars("0-5", "America/Santiago", datetime(2026, 9, 5, 4, tzinfo=UTC), days=2)
+    assert before.endswith("00:00-06:00")
+    assert day == ("Sun 2026-09-06   " + "█" * 10 + "·" * 36 + "  01:00-06:00  [clock 00:00 → 01:00]")
+
+
+def test_a_period_that_begins_within_a_day_notes_no_change():
+    (line, *_) = bars("0-5", "America/Santiago", datetime(2026, 9, 5, 6, tzinfo=UTC))
+    assert "clock" not in line
+
+
 def test_a_day_that_a_zone_left_out_is_left_out():
     lines = bars("0-23", "Pacific/Apia", datetime(2011, 12, 29, 10, tzinfo=UTC), days=2)
     assert [line[4:14] for line in lines] == ["2011-12-29", "2011-12-31"]
