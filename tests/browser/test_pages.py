@@ -66,6 +66,7 @@ async def test_every_page_draws_in_light_and_dark_small_and_wide_without_serious
             await page.picture(place(pictures, tmp_path, f"{name}-dark" if scheme == "dark" else name))
         for size, (width, height) in SIZES.items():
             await page.size(width, height)
+            problems[f"{name} {size}"] = await page.serious_problems()
             await page.picture(place(pictures, tmp_path, f"{name}-{size}"))
             assert await page.run("return document.documentElement.scrollWidth <= innerWidth"), (name, size)
     assert {name: found for name, found in problems.items() if found} == {}
@@ -134,6 +135,16 @@ async def test_a_week_that_is_chosen_while_another_is_asked_for_has_its_lines(
     await page.find(".track-line .piece.served")
     monkeypatch.setattr(Viewer, "timelines", slow)
     assert await page.answer(THERE_AND_BACK) < 10_000, "every 20 s it asks anyway"
+
+
+async def test_the_page_of_a_machine_that_is_deleted_says_so_and_offers_nothing(
+    page: Page, client: Client, namespace: str
+) -> None:
+    await page.open(f"/machine/{namespace}/desk-0")
+    await page.find(".actions [data-action=extend]")
+    await client.delete(SCHEDULED_MACHINES, "desk-0", namespace=namespace)
+    await page.shows(f"There is no ScheduledMachine desk-0 in namespace {namespace}.")
+    assert await page.run("return document.querySelectorAll('.actions [data-action], .pill').length") == 0
 
 
 async def test_keys_change_pages_and_find_the_search_field(page: Page) -> None:

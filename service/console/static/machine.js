@@ -79,6 +79,14 @@ export function machine(main, [namespace, name]) {
       (row.attention ?? []).map((each) => h("p", { class: "warning" }, h("span", { "aria-hidden": "true" }, "▲ "), each)));
   }
 
+  function drawGone() {
+    progress = null;
+    show(head, h("a", { class: "back", href: "/fleet" }, "‹ Fleet"), h("h1", {}, name, h("span", { class: "dim" }, ` ${namespace}`)));
+    show(buttons);
+    show(track);
+    show(body, h("p", { class: "warning" }, `There is no ScheduledMachine ${name} in namespace ${namespace}.`));
+  }
+
   async function line() {
     const found = await post("/api/lines", { from: range.begins, to: range.ends, keys: [key] });
     drawTrack(track, found[key], range);
@@ -97,7 +105,8 @@ export function machine(main, [namespace, name]) {
         h("div", { class: "stack" }, summary(found.row), conditions(found.conditions)), events(found.events), yaml);
       await line();
     } catch (error) {
-      show(body, h("p", { class: "warning" }, error.message));
+      if (error.status === 404) drawGone();
+      else show(body, h("p", { class: "warning" }, error.message));
     }
   }
 
@@ -106,7 +115,7 @@ export function machine(main, [namespace, name]) {
   const again = debounced(load, 400);
   const timer = setInterval(line, 15_000), ticking = setInterval(() => progress?.tick(), tickEvery());
   const unlisten = listen((said) => {
-    if (said.all || said.kinds.length || said.rows?.some((row) => `${row.namespace}/${row.name}` === key)) again();
+    if (said.all || said.kinds.length || said.gone?.includes(key) || said.rows?.some((row) => `${row.namespace}/${row.name}` === key)) again();
   });
   return { title: name, close: () => { clearInterval(timer); clearInterval(ticking); unlisten(); } };
 }
