@@ -1,6 +1,6 @@
 """What a user does with a machine from a page: overrides and the kill switch, with the user's own rights."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -15,6 +15,8 @@ from service.runtime.key import Key
 FIELD_MANAGER: Final = "5spot-console"
 NAME: Final = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
 _Name = Annotated[str, Field(pattern=NAME)]
+_Time = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9000, 1, 1, tzinfo=UTC))]
+"""Far from the ends of the calendar, so that it exists in every time zone."""
 
 
 class _Given(BaseModel):
@@ -28,7 +30,7 @@ class RequestedAction(_Given):
 
     action: Literal["extend", "suspend", "skip", "resume"]
     minutes: int | None = Field(default=None, ge=1, le=31 * 24 * 60)
-    until: AwareDatetime | None = None
+    until: _Time | None = None
 
     @property
     def ending(self) -> Ending:
@@ -51,8 +53,8 @@ class NewOverride(_Given):
     namespace: _Name
     machines: list[_Name] = Field(min_length=1, max_length=64)
     state: OverrideState
-    until: AwareDatetime
-    begins: AwareDatetime | None = Field(default=None, alias="from")
+    until: _Time
+    begins: _Time | None = Field(default=None, alias="from")
 
 
 async def perform(viewer: Viewer, key: Key, wish: RequestedAction) -> list[str]:
