@@ -89,6 +89,7 @@ async def serving(place: ViewPlace, port: int = 0) -> AsyncIterator[LocalEntranc
     server = BoundServer("console", application(entrance, AllowedOrigins.loopback(listening)), listener)
     try:
         await viewer.start()
+        listener.listen()  # so that a browser that opens the address at once waits for the server
         task = asyncio.create_task(server.serve())
         try:
             yield entrance

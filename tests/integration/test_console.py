@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -65,6 +66,11 @@ async def store(client: Client, namespace: str, name: str) -> None:
     body = moved(base(), namespace)
     body["metadata"]["name"] = name
     await client.create(SCHEDULED_MACHINES, body, namespace=namespace)
+
+
+async def test_the_address_can_be_opened_as_soon_as_it_is_known(small_cluster: LocalCluster, desk: str) -> None:
+    async with console(small_cluster.kubeconfig, desk) as entrance:
+        socket.create_connection(("127.0.0.1", entrance.port), timeout=5).close()
 
 
 async def test_the_token_lets_one_browser_in_once(entrance: LocalEntrance) -> None:
