@@ -45,6 +45,9 @@ LABEL_CLUSTER_NAME: Final = "cluster.x-k8s.io/cluster-name"
 LABEL_RECLAIM_AGENT: Final = f"{GROUP}/reclaim-agent"
 RECLAIM_AGENT_ENABLED: Final = "enabled"
 
+CLOCK_EXTENSION: Final = f"{GROUP}/clock"
+"""In a context of a kubeconfig: the simulated clock of the operator there; only a local control plane has one."""
+
 ANNOTATION_PAUSED: Final = "cluster.x-k8s.io/paused"
 ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
 ANNOTATION_TEMPLATE: Final = f"{GROUP}/template-keys"

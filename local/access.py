@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -51,13 +52,16 @@ class Access:
     ca: bytes
     tokens: Mapping[str, str]
 
-    def kubeconfig(self, user: str = ADMIN) -> str:
+    def kubeconfig(self, user: str = ADMIN, extensions: Mapping[str, Any] | None = None) -> str:
         """A kubeconfig with certificate authority and token inline, so that it works from anywhere.
 
-        Its names are those of the cluster alone, so that `KUBECONFIG` may list several of them.
+        Its names are those of the cluster alone, so that `KUBECONFIG` may list several of them. `extensions` are facts
+        for other programs.
         """
         name = f"{self.cluster}-{user}"
-        context = {"cluster": self.cluster, "user": name}
+        context: dict[str, Any] = {"cluster": self.cluster, "user": name}
+        if extensions:
+            context["extensions"] = [{"name": key, "extension": value} for key, value in extensions.items()]
         server = {"server": self.url, "certificate-authority-data": base64.b64encode(self.ca).decode()}
         config = {
             "apiVersion": "v1",

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
+from crds import names
 from crds.definitions import all_definitions
 from local import pki, state
 from local.binaries import Assets, ensure
@@ -80,7 +81,7 @@ def held(request: UpRequest, progress: Progress) -> Iterator[LocalState]:
         operator = _operator(request, plane, keeper, progress)
         if operator is not None:
             stack.enter_context(operator)
-        _write_kubeconfigs(request, plane, keeper)
+        _write_kubeconfigs(request, plane, keeper, operator)
         ready = _described(request, plane, assets, operator)
         registration.record(ready)
         yield ready
@@ -177,12 +178,20 @@ def _operator(request: UpRequest, plane: ControlPlane, keeper: Keeper, progress:
         return Operator.start(plane.management, keeper, request.operator, request.ports)
 
 
-def _write_kubeconfigs(request: UpRequest, plane: ControlPlane, keeper: Keeper) -> None:
-    wanted = ((request.kubeconfig, plane.management), (request.workload_kubeconfig, plane.workload))
-    files = {path: cluster.access.kubeconfig() for path, cluster in wanted if path is not None}
+def _write_kubeconfigs(request: UpRequest, plane: ControlPlane, keeper: Keeper, operator: Operator | None) -> None:
+    management, workload = plane.management.access.kubeconfig(extensions=_clock(operator)), plane.workload.access
+    wanted = {request.kubeconfig: management, request.workload_kubeconfig: workload.kubeconfig()}
+    files = {path: text for path, text in wanted.items() if path is not None}
     keeper.takes_back(files)  # first: a process killed in between must not leave a kubeconfig of a cluster that is gone
-    for path, text in files.items():
+    for path, text in {**files, plane.management.kubeconfig: management}.items():
         pki.write_private(path, text)
+
+
+def _clock(operator: Operator | None) -> dict[str, Any]:
+    """The clock that schedules follow, if it is not the real one, for the commands that show machines."""
+    if operator is None or not operator.pace.simulated:
+        return {}
+    return {names.CLOCK_EXTENSION: operator.clock().to_json()}
 
 
 def _described(request: UpRequest, plane: ControlPlane, assets: Assets, operator: Operator | None) -> LocalState:

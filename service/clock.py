@@ -4,9 +4,10 @@ Leases, back-off and HTTP timeouts run on real time and never use this module.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -55,6 +56,16 @@ class SimulatedClock:
         if speed <= 0:
             raise ValueError(f"the speed of the clock must be more than 0, not {speed}")
         return cls(at=at.astimezone(UTC), speed=speed, started=time.monotonic())
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "SimulatedClock":
+        """The clock that `to_json` described, perhaps in another process."""
+        passed = datetime.now(UTC) - datetime.fromisoformat(found["real"])
+        return cls.starting(datetime.fromisoformat(found["shown"]) + passed * found["speed"], found["speed"])
+
+    def to_json(self) -> dict[str, Any]:
+        """What it shows, at which real time, and how fast it runs."""
+        return {"shown": self.now().isoformat(), "real": datetime.now(UTC).isoformat(), "speed": self.speed}
 
     def now(self) -> datetime:
         """The simulated instant."""

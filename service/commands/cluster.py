@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 from typing import Final
 
+from crds import names
+from service.clock import Clock, SimulatedClock, SystemClock
 from service.commands.options import ClusterChoice
 from service.kube.client import Client
-from service.kube.credentials import context_namespace
+from service.kube.credentials import context_of
 
 VARIABLES: Final = ("FIVESPOT_KUBECONFIG", "KUBECONFIG")
 HOME_KUBECONFIG: Final = Path("~/.kube/config")
@@ -22,7 +24,15 @@ async def connect(access: ClusterChoice) -> Client:
 def default_namespace(access: ClusterChoice) -> str:
     """The namespace that kubectl uses: the context's own, else `default`."""
     path = _kubeconfig(access)
-    return (context_namespace(path, access.context) if path else None) or "default"
+    return (context_of(path, access.context).get("namespace") if path else None) or "default"
+
+
+def clock(access: ClusterChoice) -> Clock:
+    """The clock that schedules follow there: the real one, unless the kubeconfig of a local control plane says more."""
+    path = _kubeconfig(access)
+    extensions = (context_of(path, access.context).get("extensions") if path else None) or ()
+    found = (each.get("extension") or {} for each in extensions if each.get("name") == names.CLOCK_EXTENSION)
+    return next((SimulatedClock.from_json(each) for each in found), SystemClock())
 
 
 def _kubeconfig(access: ClusterChoice) -> Path | None:

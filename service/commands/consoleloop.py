@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service import log
-from service.clock import SystemClock
 from service.commands import fleet
 from service.commands.options import OPERATOR_NAMESPACE, ClusterChoice
 from service.commands.table import UsageError
@@ -22,7 +21,7 @@ async def serve(access: ClusterChoice, scope: fleet.Scope, port: int, *, open_br
     """Serves until a signal ends it."""
     log.configure("error", "console")
     client = await fleet.connected(access)
-    place = ViewPlace(client, SystemClock(), scope.namespace, OPERATOR_NAMESPACE)
+    place = ViewPlace(client, scope.clock, scope.namespace, OPERATOR_NAMESPACE)
     try:
         with fleet.readable("ScheduledMachines"):
             async with serving(place, port) as entrance:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from crds import names
 from crds.providers import ProviderPolicy
-from service.clock import SystemClock
+from service.clock import Clock, SystemClock
 from service.commands import cluster
 from service.commands.documents import Document
 from service.commands.options import OPERATOR_NAMESPACE, ClusterChoice
@@ -36,6 +36,8 @@ class Scope:
     namespace: str | None
     wanted: tuple[str, ...]
     labels: str | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    """The clock that schedules follow there."""
 
 
 class Occurrence(NamedTuple):
@@ -59,10 +61,11 @@ def scope(access: ClusterChoice, namespace: str | None, wanted: list[str], *, al
     """What the arguments ask for."""
     if all_namespaces and (namespace or wanted):
         raise UsageError("-A shows every namespace: give neither a NAME nor -n with it")
-    if all_namespaces:
-        return Scope(None, ())
     try:
-        return Scope(namespace or cluster.default_namespace(access), tuple(wanted))
+        clock = cluster.clock(access)
+        if all_namespaces:
+            return Scope(None, (), clock=clock)
+        return Scope(namespace or cluster.default_namespace(access), tuple(wanted), clock=clock)
     except ValueError as error:
         raise UsageError(f"cannot read the kubeconfig: {error}") from None
 
@@ -101,20 +104,20 @@ async def read_explanation(access: ClusterChoice, asked: Scope) -> Explanation:
     async with await connected(access) as client:
         raw = await read_machine(client, asked, asked.wanted[0])
         tenancies = await classes.read_stored(client, [raw], ProviderPolicy())
-        now = datetime.now(UTC)
+        now = asked.clock.now()
         stored = await read_calendars(client, raw)
         shelf = await stored.shelf(now.date(), OPERATOR_NAMESPACE)
-        overrides, refusal = await _overrides(client, raw["metadata"]["namespace"])
+        overrides, refusal = await _overrides(client, raw["metadata"]["namespace"], now)
         sources = Sources(snapshot.ShelvedCalendars(shelf), overrides, tenancies)
-        taken = await snapshot.take(client, raw, SystemClock(), sources)
+        taken = await snapshot.take(client, raw, asked.clock, sources)
     taken.unread.extend([*stored.refused.values(), *refusal, *tenancies.unread.values()])
     return explain(taken, Summary.read(raw), now)
 
 
-async def _overrides(client: Client, namespace: str) -> tuple[ListedOverrides, list[str]]:
+async def _overrides(client: Client, namespace: str, now: datetime) -> tuple[ListedOverrides, list[str]]:
     """The overrides of a namespace, and why they cannot be read, if so; a cluster without their kind has none."""
     try:
-        return await snapshot.list_overrides(client, namespace, datetime.now(UTC)), []
+        return await snapshot.list_overrides(client, namespace, now), []
     except KubeError as error:
         return ListedOverrides(), [f"ScheduleOverrides of namespace {namespace}: {error.message}"]
 
@@ -127,7 +130,7 @@ async def read_calendars(client: Client, raw: Raw) -> StoredCalendars:
 
 async def _details(client: Client, asked: Scope, name: str) -> Details:
     raw = await read_machine(client, asked, name)
-    return Details(raw, Summary.read(raw), await _events(client, raw))
+    return Details(raw, Summary.read(raw), await _events(client, raw, asked.clock))
 
 
 async def read_machine(client: Client, asked: Scope, name: str) -> Raw:
@@ -137,22 +140,24 @@ async def read_machine(client: Client, asked: Scope, name: str) -> Raw:
     return {"apiVersion": names.API_VERSION, "kind": names.KIND, **found}
 
 
-async def _events(client: Client, raw: Raw) -> list[Occurrence] | None:
+async def _events(client: Client, raw: Raw, clock: Clock) -> list[Occurrence] | None:
     metadata = raw["metadata"]
     selector = f"regarding.name={metadata['name']},regarding.kind={names.KIND}"
     try:
         listed = await client.list(EVENTS, namespace=metadata["namespace"], fields=selector)
     except KubeError:
         return None
-    found = [_occurrence(each) for each in listed if (each.get("regarding") or {}).get("uid") == metadata["uid"]]
+    found = [_occurrence(each, clock) for each in listed if (each.get("regarding") or {}).get("uid") == metadata["uid"]]
     return sorted(found, key=lambda each: each.at)[-EVENTS_SHOWN:]
 
 
-def _occurrence(raw: Raw) -> Occurrence:
+def _occurrence(raw: Raw, clock: Clock) -> Occurrence:
     series = raw.get("series") or {}
     at = series.get("lastObservedTime") or raw.get("eventTime") or raw["metadata"]["creationTimestamp"]
     warning = raw.get("type") == "Warning"
-    return Occurrence(datetime.fromisoformat(at), raw.get("reason") or "", raw.get("note") or "", warning)
+    return Occurrence(
+        clock.shown_at(datetime.fromisoformat(at)), raw.get("reason") or "", raw.get("note") or "", warning
+    )
 
 
 async def connected(access: ClusterChoice) -> Client:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from rich.console import Console
@@ -55,7 +55,7 @@ def print_fleet(found: Sequence[Summary], chosen: Sequence[Summary], scope: Scop
     with output_console() as console:
         console.print(_counts(found, scope))
         if shown:
-            console.print(_fleet(shown, datetime.now(UTC), with_namespace=scope.namespace is None))
+            console.print(_fleet(shown, scope.clock.now(), with_namespace=scope.namespace is None))
             _print_rest(console, len(chosen) - len(shown))
             _print_attention(console, chosen)
         elif found:
@@ -63,11 +63,11 @@ def print_fleet(found: Sequence[Summary], chosen: Sequence[Summary], scope: Scop
     return 0
 
 
-def print_details(found: Sequence[Details], output: str) -> int:
+def print_details(found: Sequence[Details], scope: Scope, output: str) -> int:
     """Prints each machine at length."""
     if output != "table":
         return print_data([_data(each) for each in found], output)
-    now = datetime.now(UTC)
+    now = scope.clock.now()
     with output_console() as console:
         for each in found:
             console.print(_title(each.summary))
@@ -110,9 +110,18 @@ def _counts(found: Sequence[Summary], scope: Scope) -> Text:
         return Text(f"There is no ScheduledMachine in {where}.")
     phases = Counter(each.phase or "not handled yet" for each in found)
     counted = ", ".join(f"{count} {phase}" for phase, count in phases.most_common())
-    text = Text.assemble((f"{len(found)} ScheduledMachines", "bold"), f" in {where}: {counted}")
+    text = Text.assemble((_number(found), "bold"), f" in {where}: {counted}")
     attention = sum(bool(each.attention) for each in found)
-    return text.append(f"; {attention} need attention", "bold red") if attention else text
+    return text.append(f"; {in_need(attention)}", "bold red") if attention else text
+
+
+def _number(found: Sequence[Summary]) -> str:
+    return "1 ScheduledMachine" if len(found) == 1 else f"{len(found)} ScheduledMachines"
+
+
+def in_need(count: int) -> str:
+    """How many machines a person should look at."""
+    return "1 needs attention" if count == 1 else f"{count} need attention"
 
 
 def _fleet(shown: Sequence[Summary], now: datetime, *, with_namespace: bool) -> Table:

@@ -1,7 +1,7 @@
 """Reads overrides and prints them for people, or as JSON or YAML for programs; for `5spot overrides`."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +21,7 @@ STYLES = {Standing.IN_FORCE: "green", Standing.TO_COME: "cyan", Standing.OVER: "
 
 async def read(access: ClusterChoice, asked: Scope) -> tuple[ListedOverride, ...]:
     """The overrides of a namespace, of a machine in it, or of all namespaces."""
-    now = datetime.now(UTC)
+    now = asked.clock.now()
     async with await fleet.connected(access) as client:
         with fleet.readable("ScheduleOverrides"):
             listed = await list_overrides(client, asked.namespace, now)
@@ -33,7 +33,7 @@ async def read(access: ClusterChoice, asked: Scope) -> tuple[ListedOverride, ...
 
 def show(found: Sequence[ListedOverride], scope: Scope, output: str) -> int:
     """Prints a line for each: in force first, of these the newest, which decides."""
-    now = datetime.now(UTC)
+    now = scope.clock.now()
     shown = sorted(found, key=lambda each: (each.stored.created, each.name), reverse=True)
     shown.sort(key=lambda each: ORDER.index(each.standing(now)))
     if output != "table":

@@ -1,6 +1,7 @@
 """`5spot report`: what machines did over a period, and what that saved against machines that are always on."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 import typer
@@ -52,13 +53,15 @@ def report(  # noqa: PLR0913 - one parameter for each option
     """Print the report."""
     from service.commands import fleet, reports  # noqa: PLC0415 - help does not wait for pydantic
 
-    period = reports.period(since)
+    back = reports.length(since)
     if prometheus is not None:
         from service.commands.prometheus import read_report  # noqa: PLC0415
 
         reports.check_scope(namespace, output)
+        period = reports.period(back, datetime.now(UTC))
         return reports.print_report(asyncio.run(read_report(prometheus, period)), output)
     access = options.ClusterChoice(kubeconfig, context)
     scope = fleet.scope(access, namespace, [], all_namespaces=all_namespaces)
+    period = reports.period(back, scope.clock.now())
     raws = asyncio.run(fleet.read_machines(access, scope))
     return reports.print_report(reports.made(raws, period), output)

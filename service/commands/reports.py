@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from rich.console import RenderableType
@@ -21,14 +21,19 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta
 LONGEST: Final = timedelta(days=366)
 
 
-def period(since: str) -> ReportPeriod:
-    """The time up to now that `--since` asks for."""
+def length(since: str) -> timedelta:
+    """How far back `--since` asks for."""
     found = _SINCE.fullmatch(since.strip())
-    length = int(found[1]) * _UNITS[found[2]] if found else timedelta(0)
-    if not timedelta(0) < length <= LONGEST:
+    back = int(found[1]) * _UNITS[found[2]] if found else timedelta(0)
+    if not timedelta(0) < back <= LONGEST:
         raise UsageError(f"--since needs a time such as 30d, 2w or 12h, at most 366d, not {since!r}")
-    now = datetime.now(UTC).replace(microsecond=0)
-    return ReportPeriod(now - length, now)
+    return back
+
+
+def period(back: timedelta, now: datetime) -> ReportPeriod:
+    """The time up to now."""
+    until = now.replace(microsecond=0)
+    return ReportPeriod(until - back, until)
 
 
 def check_scope(namespace: str | None, output: str) -> None:

@@ -39,8 +39,9 @@ def resume(
     context: options.Context = None,
 ) -> int:
     """End the overrides, and print what will happen."""
-    from service.commands import overriding  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, overriding  # noqa: PLC0415 - help does not wait for pydantic
     from service.fleet import overriding as overrides  # noqa: PLC0415
 
     access = options.ClusterChoice(kubeconfig, context)
-    return overriding.resume(access, namespace, name, lambda machine, now: overrides.resumption(machine, now, reason))
+    asked = fleet.scope(access, namespace, [name])
+    return overriding.resume(access, asked, lambda machine, now: overrides.resumption(machine, now, reason))

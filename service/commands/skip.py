@@ -40,8 +40,9 @@ def skip(
     context: options.Context = None,
 ) -> int:
     """Create the override, and print what will happen."""
-    from service.commands import overriding  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, overriding  # noqa: PLC0415 - help does not wait for pydantic
     from service.fleet import overriding as overrides  # noqa: PLC0415
 
     access = options.ClusterChoice(kubeconfig, context)
-    return overriding.override(access, namespace, name, lambda machine, now: overrides.skip(machine, now, reason))
+    asked = fleet.scope(access, namespace, [name])
+    return overriding.override(access, asked, lambda machine, now: overrides.skip(machine, now, reason))

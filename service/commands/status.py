@@ -69,7 +69,7 @@ def status(  # noqa: PLR0913 - one parameter for each option
     access = options.ClusterChoice(kubeconfig, context)
     scope = replace(fleet.scope(access, namespace, wanted or [], all_namespaces=all_namespaces), labels=selector)
     if wanted:
-        return machineprinting.print_details(asyncio.run(fleet.read_details(access, scope)), output)
+        return machineprinting.print_details(asyncio.run(fleet.read_details(access, scope)), scope, output)
     found = asyncio.run(fleet.read_summaries(access, scope))
     chosen = Filter(attention=attention, phases=tuple(phase or ()), cluster=of_cluster or "", sort=Sort(sort))
     return machineprinting.print_fleet(found, chosen.chosen(found), scope, machineprinting.View(output, limit))

@@ -42,11 +42,10 @@ def suspend(  # noqa: PLR0913 - one parameter for each option
     context: options.Context = None,
 ) -> int:
     """Create the override, and print what will happen."""
-    from service.commands import overriding  # noqa: PLC0415 - help does not wait for pydantic
+    from service.commands import fleet, overriding  # noqa: PLC0415 - help does not wait for pydantic
     from service.fleet import overriding as overrides  # noqa: PLC0415
 
-    end = overriding.ending(until, length)
     access = options.ClusterChoice(kubeconfig, context)
-    return overriding.override(
-        access, namespace, name, lambda machine, now: overrides.suspension(machine, end, now, reason)
-    )
+    asked = fleet.scope(access, namespace, [name])
+    end = overriding.ending(until, length, asked)
+    return overriding.override(access, asked, lambda machine, now: overrides.suspension(machine, end, now, reason))

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from rich.console import Console
@@ -45,7 +45,7 @@ async def show(access: ClusterChoice, scope: Scope) -> None:
         try:
             with fleet.readable("ScheduledMachines"):
                 await view.synced(FIRST_LIST_SECONDS)
-            await Top(client, access, view).run()
+            await Top(client, access, scope, view).run()
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
@@ -59,9 +59,10 @@ def _summary(raw: fleet.Raw) -> Summary:
 class Top:
     """The screen and its keys."""
 
-    def __init__(self, client: Client, access: ClusterChoice, view: LiveView[Summary]) -> None:
+    def __init__(self, client: Client, access: ClusterChoice, scope: Scope, view: LiveView[Summary]) -> None:
         self._client = client
         self._access = access
+        self._scope = scope
         self._view = view
         self._bell = Bell()
         self._board = Board()
@@ -77,7 +78,7 @@ class Top:
                 size = Size(console.size.width, console.size.height)
                 fleet_now = list(self._view.shown.values())
                 shown = self._board.filter.chosen(fleet_now)
-                now = datetime.now(UTC)
+                now = self._scope.clock.now()
                 live.update(frame(self._board, fleet_now, shown, now, size, self._view.problem), refresh=True)
                 await self._bell.wait(REDRAW_SECONDS)
 
@@ -98,7 +99,7 @@ class Top:
 
     async def _fulfil(self, wish: Wish, chosen: Summary) -> None:
         self._note("…")
-        asked = Scope(chosen.namespace, (chosen.name,))
+        asked = replace(self._scope, namespace=chosen.namespace, wanted=(chosen.name,))
         try:
             self._note(*await (self._explained(asked) if wish is Wish.WHY else self._overridden(wish, asked)))
         except KubeError as error:
@@ -109,7 +110,7 @@ class Top:
     async def _overridden(self, wish: Wish, asked: Scope) -> Sequence[str]:
         raw = await fleet.read_machine(self._client, asked, asked.wanted[0])
         stored = await fleet.read_calendars(self._client, raw)
-        now = datetime.now(UTC)
+        now = self._scope.clock.now()
         shelf = await stored.shelf(now.date(), OPERATOR_NAMESPACE)
         machine = await requests.read_machine(self._client, raw, shelf, now)
         draft = extension(machine, EXTENSION, now) if wish is Wish.EXTEND else skip(machine, now)

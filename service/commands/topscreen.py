@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.commands.machineprinting import COLOURS
+from service.commands.machineprinting import COLOURS, in_need
 from service.fleet import times
 from service.fleet.board import Board, Wish
 from service.fleet.summary import Summary
@@ -46,11 +46,15 @@ def frame(
 
 def _title(fleet: Sequence[Summary], now: datetime) -> Text:
     phases = Counter(each.phase or "not handled" for each in fleet)
-    text = Text.assemble(("5-Spot ", "bold"), (f"{now.astimezone():%a %H:%M:%S}  ", "cyan"), f"{len(fleet)} machines")
+    text = Text.assemble(("5-Spot ", "bold"), (f"{now.astimezone():%a %H:%M:%S}  ", "cyan"), _number(fleet))
     for phase, count in phases.most_common():
         text.append(f"  {count} {phase}")
     attention = sum(bool(each.attention) for each in fleet)
-    return text.append(f"  {attention} need attention", "bold red") if attention else text
+    return text.append(f"  {in_need(attention)}", "bold red") if attention else text
+
+
+def _number(fleet: Sequence[Summary]) -> str:
+    return "1 machine" if len(fleet) == 1 else f"{len(fleet)} machines"
 
 
 def _list(board: Board, shown: Sequence[Summary], now: datetime, size: Size, room: int) -> Table:

@@ -266,20 +266,26 @@ def _current_context(files: list[Path]) -> str | None:
     """The current context of the first file that names one, as in kubectl; the library would take the last."""
     if len(files) == 1:
         return None
-    read = (yaml.safe_load(each.read_text(encoding="utf-8")) for each in files)
-    return next((named for each in read if isinstance(each, dict) and (named := each.get("current-context"))), None)
+    return next((named for each in files if (named := _parsed(each).get("current-context"))), None)
 
 
-def context_namespace(path: Path, context: str | None = None) -> str | None:
-    """The namespace of a kubeconfig's context; of the current one unless another is given."""
+def context_of(path: Path, context: str | None = None) -> dict[str, Any]:
+    """What a kubeconfig says of a context, of the current one unless another is given: namespace, extensions."""
     entries: list[Any] = []
     for each in _files(path):
-        read = yaml.safe_load(each.read_text(encoding="utf-8"))
-        if isinstance(read, dict):
-            context = context or read.get("current-context")
-            entries += read.get("contexts") or ()
-    named = (each.get("context") or {} for each in entries if each.get("name") == context)
-    return next((each.get("namespace") for each in named), None)
+        read = _parsed(each)
+        context = context or read.get("current-context")
+        entries += read.get("contexts") or ()
+    return next((each.get("context") or {} for each in entries if each.get("name") == context), {})
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    """A kubeconfig as it is written; an empty one says nothing."""
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise KubeconfigRefused(f"{file}: the file is not a kubeconfig") from error
+    return found if isinstance(found, dict) else {}
 
 
 def _header_of(settings: Any) -> str | None:

@@ -55,7 +55,7 @@ async def test_a_namespace_is_shown_at_a_glance_what_needs_attention_first(
     assert await run(small_cluster, "status", "-n", desk) == 0
     shown = capsys.readouterr().out
     title, _head, first, second, *_ = shown.splitlines()
-    assert title.endswith("1 need attention")
+    assert title.endswith("1 needs attention")
     assert first.startswith("desk-8")
     assert second.split()[:3] == ["desk-7", "Inactive", "no"]
     assert "opens 09 Mar 2126" in second

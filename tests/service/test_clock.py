@@ -23,6 +23,13 @@ def test_a_simulated_clock_translates_time_stamps_of_an_api_server_at_its_own_sp
     assert abs(clock.shown_at(datetime.now(UTC) - ago) - (AT - ago * speed)) < TOLERANCE * speed
 
 
+def test_another_process_can_follow_a_simulated_clock():
+    clock = SimulatedClock.starting(AT, 60)
+    followed = SimulatedClock.from_json(clock.to_json())
+    assert abs(followed.now() - clock.now()) < TOLERANCE * 60
+    assert followed.speed == 60
+
+
 def test_a_simulated_clock_needs_a_speed():
     with pytest.raises(ValueError, match="more than 0"):
         SimulatedClock.starting(AT, 0)

@@ -28,7 +28,7 @@ def test_what_others_write_into_events_and_statuses_is_shown_as_it_is(capsys):
     override = {"name": "tonight", "state": "Open", "until": "2026-03-06T22:00:00Z", "by": HOSTILE}
     raw = {**desk_as_stored(), "status": {"message": HOSTILE, "override": override}}
     event = Occurrence(NOON - timedelta(hours=1), "Note[/i]", HOSTILE, warning=True)
-    assert print_details([Details(raw, Summary.read(raw), [event])], "table") == 0
+    assert print_details([Details(raw, Summary.read(raw), [event])], TEAM, "table") == 0
     shown = capsys.readouterr().out
     assert shown.count(HARMLESS) == 3
     assert "Note[/i]" in shown
