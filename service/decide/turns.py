@@ -121,7 +121,10 @@ def or_turn_to_drain(s: Situation, plan: Plan) -> Plan:
 
 def _limited(s: Situation, turn: Turn, what: str) -> str:
     go = {0: "this one is next", 1: "1 other goes first"}.get(turn.ahead, f"{turn.ahead} others go first")
-    return f"at most {turn.limit} machines of Cluster {s.intent.cluster_name} are {what} at once, and {go}"
+    cluster = s.intent.cluster_name
+    if turn.limit == 1:
+        return f"at most 1 machine of Cluster {cluster} is {what} at once, and {go}"
+    return f"at most {turn.limit} machines of Cluster {cluster} are {what} at once, and {go}"
 
 
 def provisioning_until(s: Situation) -> datetime | None:

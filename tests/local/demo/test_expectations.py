@@ -127,7 +127,7 @@ def test_a_machine_that_waits_must_say_so() -> None:
     builder = ChronicleBuilder()
     builder.machine(9, READING, "Pending", message="The Machine is gone; creating a new one.")
     assert either_waited(READING, OFFICE)(builder.chronicle) is None
-    builder.machine(9.1, READING, "Pending", message="Waiting for a turn: at most 1 machines …")
+    builder.machine(9.1, READING, "Pending", message="Waiting for a turn: at most 1 machine …")
     assert either_waited(OFFICE, READING)(builder.chronicle) == at(9.1)
 
 

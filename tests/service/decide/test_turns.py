@@ -68,6 +68,11 @@ def test_the_message_counts_in_words(ahead, words):
     assert plan.message.endswith(f", and {words}.")
 
 
+def test_a_limit_of_one_is_one_machine():
+    plan = decide(intent(), world(turns=Turns(provisioning=Turn(granted=False, limit=1))), MORNING)
+    assert "at most 1 machine of Cluster prod is provisioned at once" in plan.message
+
+
 @pytest.mark.parametrize("turns", [A_TURN, Turns()], ids=["granted", "no limit"])
 def test_with_a_turn_or_without_a_limit_it_is_created(turns):
     plan = decide(intent(), world(turns=turns), MORNING)
