@@ -24,7 +24,8 @@ Examples:
     help=paragraphs("""
         Deletes the ScheduleOverrides in force that name only this machine. An override that also names or selects other
         machines stays; a new one with state Scheduled returns this machine to its schedule. If no override is in force,
-        deletes those that begin later, such as one that skips a window.
+        deletes those that the operator did not accept; if there is none, those that begin later, such as one that skips
+        a window.
 
         Acknowledges an emergency reclaim, where the operator demands that (reclaimReenable: Acknowledged).
     """),

@@ -154,14 +154,15 @@ def skip(machine: OverridableMachine, now: datetime, reason: str = "") -> Draft:
 
 
 def resumption(machine: OverridableMachine, now: datetime, reason: str = "") -> Resumption:
-    """To return to the schedule: ends what is in force now; if nothing is, what is still to come."""
+    """To return to the schedule: ends what is in force now; if nothing is, what was refused, else what is to come."""
     acknowledge = machine.unacknowledged is not None
     in_force = [each for each in machine.overrides if each.standing(now) is Standing.IN_FORCE]
     decides = deciding((each.counts for each in in_force if each.counts), now)
     if decides is None or decides.state is OverrideState.SCHEDULED:
-        coming = (each for each in machine.overrides if each.standing(now) is Standing.TO_COME)
-        own = tuple(each for each in coming if each.names_only(machine.name))
-        return Resumption(delete=() if acknowledge else own, acknowledge=acknowledge)
+        own = [each for each in machine.overrides if each.names_only(machine.name) and not each.stored.deleting]
+        refused = tuple(each for each in own if each.standing(now) is Standing.NOT_ACCEPTED)
+        coming = tuple(each for each in own if each.standing(now) is Standing.TO_COME)
+        return Resumption(delete=() if acknowledge else refused or coming, acknowledge=acknowledge)
     delete = tuple(each for each in in_force if each.names_only(machine.name))
     left = [each.counts for each in in_force if each.counts and each not in delete]
     still = deciding(left, now)

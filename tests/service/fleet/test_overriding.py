@@ -140,9 +140,21 @@ def test_resuming_what_is_only_to_come_takes_that_back() -> None:
     assert [each.name for each in resumption(desk(coming), NOON).delete] == ["coming"]
 
 
+REFUSAL = {"type": "Accepted", "status": "False", "reason": "TooLong", "lastTransitionTime": "2026-03-06T08:00:00Z"}
+REFUSED = {"conditions": [REFUSAL], "observedGeneration": 1}
+
+
+def test_resuming_takes_back_what_was_not_accepted_before_what_is_to_come() -> None:
+    refused = stored("refused", "Open", at(15), status=REFUSED)
+    coming = stored("coming", "Closed", at(17, day=9), **{"from": "2026-03-09T09:00:00Z"})
+    machine = desk(refused, coming)
+    done = resumption(machine, NOON)
+    assert [each.name for each in done.delete] == ["refused"]
+    assert after_resumption(machine, done, NOON)[0].startswith("desk-7 follows its schedule: it is in service until")
+
+
 def test_overrides_that_are_over_or_not_accepted_or_about_others_do_not_count() -> None:
-    refusal = {"type": "Accepted", "status": "False", "reason": "TooLong", "lastTransitionTime": "2026-03-06T08:00:00Z"}
-    refused = stored("refused", "Closed", at(15), status={"conditions": [refusal], "observedGeneration": 1})
+    refused = stored("refused", "Closed", at(15), status=REFUSED, machines=["desk-7", "desk-8"])
     over, others = stored("over", "Closed", at(11)), stored("others", "Closed", at(15), machines=["desk-8"])
     machine = desk(refused, over, others)
     assert machine.effective.wanted(NOON)
