@@ -1,5 +1,6 @@
 """Each page of the console in a real browser: it draws, nothing is refused, and assistive technology can use it."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -135,6 +136,36 @@ async def test_a_week_that_is_chosen_while_another_is_asked_for_has_its_lines(
     await page.find(".track-line .piece.served")
     monkeypatch.setattr(Viewer, "timelines", slow)
     assert await page.answer(THERE_AND_BACK) < 10_000, "every 20 s it asks anyway"
+
+
+FOCUSED = "return document.activeElement.getAttribute('href') ?? document.activeElement.className"
+
+
+@pytest.mark.parametrize(
+    ("path", "selector", "focused"),
+    [
+        ("/fleet", ".chip.served", "chip served"),
+        ("/fleet", "a[href$='/desk-0']", "/machine/{namespace}/desk-0"),
+        ("/week", "a[href$='/desk-0']", "/machine/{namespace}/desk-0"),
+        ("/machine/{namespace}/desk-0", ".actions [data-action=kill]", "danger"),
+    ],
+)
+async def test_the_focus_stays_where_it_is_while_a_machine_changes(
+    page: Page, client: Client, namespace: str, path: str, selector: str, focused: str
+) -> None:
+    await page.open(path.format(namespace=namespace))
+    await page.find(selector)
+    await page.run(f'document.querySelector("{selector}").focus()')
+    await page.run(
+        "window.drawn = 0; new MutationObserver(() => { window.drawn += 1 }).observe("
+        "document.getElementById('main'), { subtree: true, childList: true, characterData: true })"
+    )
+    stored = await client.get(SCHEDULED_MACHINES, "desk-0", namespace=namespace)
+    whole = {**SCHEDULED_MACHINES.envelope(), **stored, "status": {**stored["status"], "phase": "Error"}}
+    await client.replace(SCHEDULED_MACHINES, "desk-0", whole, namespace=namespace, subresource="status")
+    await page.until(lambda: page.run("return window.drawn > 0"), "the change")
+    await asyncio.sleep(1)
+    assert await page.run(FOCUSED) == focused.format(namespace=namespace)
 
 
 async def test_the_page_of_a_machine_that_is_deleted_says_so_and_offers_nothing(

@@ -1,14 +1,14 @@
 // Calendars: where their dates come from, and which come next.
 
 import { get, listen, session } from "/static/api.js";
-import { debounced, h, show } from "/static/dom.js";
+import { counted, debounced, h, show } from "/static/dom.js";
 import { DAY, fromIsoDay, long, now, startOfDay } from "/static/time.js";
 
 function source({ spec, ics }) {
   const parts = [];
   if (spec.holidays) parts.push(`public holidays of ${[spec.holidays.country, spec.holidays.subdivision].filter(Boolean).join("-")}`);
-  if (spec.dates?.length) parts.push(`${spec.dates.length} dates`);
-  if (spec.yearly?.length) parts.push(`${spec.yearly.length} days of every year`);
+  if (spec.dates?.length) parts.push(counted(spec.dates.length, "date", "dates"));
+  if (spec.yearly?.length) parts.push(counted(spec.yearly.length, "day of every year", "days of every year"));
   if (ics) parts.push("an iCalendar file");
   return parts.join(", ") || "no dates";
 }
@@ -18,7 +18,7 @@ function ahead(day) {
   return days < 1 ? "today" : days === 1 ? "tomorrow" : `in ${days} days`;
 }
 
-const users = (count) => count ? `${count} ${count === 1 ? "machine uses" : "machines use"} it` : "no machine uses it";
+const users = (count) => count ? `${counted(count, "machine uses", "machines use")} it` : "no machine uses it";
 
 function calendar(found) {
   const ready = found.status.conditions?.find((each) => each.type === "Ready");

@@ -26,6 +26,8 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat(3).filter(Boolean));
 }
 
+export const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
 export function debounced(work, wait) {
   let timer = 0;
   return (...given) => {

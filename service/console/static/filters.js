@@ -78,7 +78,15 @@ export function filterBar(filter, onChange) {
   const changed = () => { writeFilter(filter); draw(); onChange(); };
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search", value: filter.q,
     on: { input: debounced(() => { filter.q = search.value; writeFilter(filter); onChange(); }, 80) } });
-  const buttons = h("div", { class: "chips" });
+  // Made once: a button that is drawn again loses the focus, and a click that is under way.
+  const chips = Object.entries(STATES).map(([state, { label, sign }]) => {
+    const count = h("b");
+    const button = h("button", { type: "button", class: `chip ${state}`,
+      on: { click: () => { filter.state = filter.state === state ? "" : state; changed(); } } },
+      h("span", { class: "sign", "aria-hidden": "true" }, sign), count, ` ${label}`);
+    return { state, count, button };
+  });
+  const buttons = h("div", { class: "chips" }, chips.map(({ button }) => button));
   const selects = h("div", { class: "selects" });
   let offered = "";
   function draw() {
@@ -87,10 +95,10 @@ export function filterBar(filter, onChange) {
     if (offers !== offered) drawSelects();
     offered = offers;
     const found = counts();
-    buttons.replaceChildren(...Object.entries(STATES).map(([state, { label, sign }]) => h("button", {
-      type: "button", class: `chip ${state}`, "aria-pressed": filter.state === state ? "true" : "false",
-      on: { click: () => { filter.state = filter.state === state ? "" : state; changed(); } } },
-      h("span", { class: "sign", "aria-hidden": "true" }, sign), h("b", {}, String(found[state])), ` ${label}`)));
+    for (const { state, count, button } of chips) {
+      button.setAttribute("aria-pressed", filter.state === state ? "true" : "false");
+      count.textContent = String(found[state]);
+    }
   }
   function drawSelects() {
     selects.replaceChildren(...[select(filter, "namespace", "Namespace", changed),

@@ -60,7 +60,7 @@ export class LongList {
   }
 
   render(all) {
-    const height = this.height;
+    const height = this.height, focused = this.space.contains(document.activeElement) ? document.activeElement.closest("a") : null;
     const [first, last] = all ? [0, Math.min(this.items.length, 2000)] : this.visible();
     const whole = `${this.items.length * height}px`;
     if (this.space.style.height !== whole) this.space.style.height = whole;
@@ -70,6 +70,7 @@ export class LongList {
     }
     for (let index = first; index < last; index += 1) this.place(index, height);
     for (const row of this.spare.splice(0)) row.element.remove();
+    this.keepFocus(focused);
     this.onShown(this.items.slice(first, last));
   }
 
@@ -92,6 +93,11 @@ export class LongList {
       row.item = this.items[index];
       this.draw(row.element, row.item);
     }
+  }
+
+  // The focus stays on the link of an item that is drawn again, or elsewhere.
+  keepFocus(link) {
+    if (link && document.activeElement !== link) this.space.querySelector(`a[href="${CSS.escape(link.getAttribute("href"))}"]`)?.focus({ preventScroll: true });
   }
 
   // Up and down go from link to link.

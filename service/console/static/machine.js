@@ -2,7 +2,7 @@
 
 import { get, listen, machines, post } from "/static/api.js";
 import { actionButtons } from "/static/dialogs.js";
-import { debounced, h, show } from "/static/dom.js";
+import { counted, debounced, h, show } from "/static/dom.js";
 import { nextOf, pill } from "/static/fleet.js";
 import { long, now, relative, short, startOfDay, startOfWeek, tickEvery } from "/static/time.js";
 import { drawScale, drawTrack } from "/static/track.js";
@@ -28,7 +28,7 @@ function why(found) {
       h("ul", {}, found.unread.map((each) => h("li", {}, each)))]
     : [h("p", { class: "rule" }, h("span", { class: "sign served", "aria-hidden": "true" }, "✓ "), "The rule that decides: ", coded(found.rule)),
       h("p", {}, "What it does: ", coded(found.does)),
-      h("details", {}, h("summary", {}, `${found.passed.length} rules before it do not apply`), h("ol", {}, found.passed.map((each) => h("li", {}, coded(each)))))];
+      found.passed.length ? h("details", {}, h("summary", {}, counted(found.passed.length, "rule before it does not apply", "rules before it do not apply")), h("ol", {}, found.passed.map((each) => h("li", {}, coded(each))))) : null];
   return card("Why", h("p", { class: "lead" }, found.headline), found.meaning && !found.headline.includes(found.meaning) ? h("p", {}, coded(found.meaning)) : null,
     found.differs ? h("p", { class: "warning" }, found.differs) : null, rules,
     h("dl", { class: "facts" }, Object.entries(found.facts).map(([name, text]) => fact(name, text))),
@@ -43,7 +43,7 @@ function leaving({ since, by, pods, said }) {
     words.textContent = `since ${short(since)}${by ? `; removed ${relative(by)} at the latest, ${short(by)}` : ""}`;
   };
   tick();
-  const left = pods === null ? null : pods.length ? [h("h3", {}, pods.length === 1 ? "1 pod has not left" : `${pods.length} pods have not left`), h("ul", { class: "pods" }, pods.slice(0, 50).map((pod) => h("li", {}, pod)))] : h("p", {}, "All pods that must leave have left.");
+  const left = pods === null ? null : pods.length ? [h("h3", {}, counted(pods.length, "pod has not left", "pods have not left")), h("ul", { class: "pods" }, pods.slice(0, 50).map((pod) => h("li", {}, pod)))] : h("p", {}, "All pods that must leave have left.");
   return { element: h("section", { class: "card leaving-card" }, h("h2", {}, "Leaving"), h("p", { class: "lead" }, said), bar, words, left), tick };
 }
 
@@ -68,7 +68,7 @@ export function machine(main, [namespace, name]) {
   const needle = h("div", { class: "needle", "aria-hidden": "true" });
   const strip = h("section", { class: "card strip", "aria-label": "This week and the next" }, scale, h("div", { class: "strip-line" }, track, needle), legend());
   const range = { begins: startOfWeek(now()), ends: startOfDay(startOfWeek(now()), 14) };
-  let yamlOpen = false, progress = null;
+  let yamlOpen = false, progress = null, offered = "";
   main.replaceChildren(h("section", { class: "page machine" }, head, buttons, strip, body));
   drawScale(scale, range, (at) => label(at, 8));
   strip.style.setProperty("--days", "14");
@@ -79,8 +79,16 @@ export function machine(main, [namespace, name]) {
       (row.attention ?? []).map((each) => h("p", { class: "warning" }, h("span", { "aria-hidden": "true" }, "▲ "), each)));
   }
 
+  // Only when they change: a button that is drawn again loses the focus.
+  function drawButtons({ row, rights, killSwitch }) {
+    const offers = JSON.stringify([rights, killSwitch]);
+    if (offers !== offered) show(buttons, actionButtons(row, rights, killSwitch));
+    offered = offers;
+  }
+
   function drawGone() {
     progress = null;
+    offered = "";
     show(head, h("a", { class: "back", href: "/fleet" }, "‹ Fleet"), h("h1", {}, name, h("span", { class: "dim" }, ` ${namespace}`)));
     show(buttons);
     show(track);
@@ -97,7 +105,7 @@ export function machine(main, [namespace, name]) {
     try {
       const found = await get(path);
       drawHead(found.row);
-      show(buttons, actionButtons(found.row, found.rights, found.killSwitch));
+      drawButtons(found);
       const yaml = h("details", { class: "card yaml", open: yamlOpen }, h("summary", {}, "YAML"), h("pre", { tabindex: "0" }, found.yaml));
       yaml.addEventListener("toggle", () => { yamlOpen = yaml.open; });
       progress = found.leaving && leaving(found.leaving);

@@ -19,4 +19,10 @@ export function stateOf(row) {
   return row.phase ? BY_PHASE[row.phase] ?? "out" : "attention";
 }
 
+// For those who do not see the sign.
+export function saidOf(row) {
+  const { label } = STATES[stateOf(row)];
+  return needsAttention(row) && label !== STATES.attention.label ? `${STATES.attention.label}; ${label.toLowerCase()}` : label;
+}
+
 export const needsAttention = (row) => (row.attention?.length ?? 0) > 0;

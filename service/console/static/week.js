@@ -5,7 +5,7 @@ import { debounced, h } from "/static/dom.js";
 import { namespaceOf, pathOf } from "/static/fleet.js";
 import { chosen, emptyNote, filterBar, readFilter } from "/static/filters.js";
 import { LongList } from "/static/list.js";
-import { STATES, needsAttention, stateOf } from "/static/states.js";
+import { STATES, needsAttention, saidOf, stateOf } from "/static/states.js";
 import { DAY, clock, date, fromIsoDay, isoDay, long, month, now, startOfDay, startOfMonth, startOfWeek, tickEvery, weekday } from "/static/time.js";
 import { drawScale, drawTrack } from "/static/track.js";
 
@@ -74,7 +74,7 @@ export function week(main) {
     element.dataset.state = state;
     element.replaceChildren(
       h("div", { class: "cell machine", role: "cell" },
-        h("span", { class: `sign ${needsAttention(row) ? "attention" : state}`, role: "img", "aria-label": STATES[state].label, title: STATES[state].label },
+        h("span", { class: `sign ${needsAttention(row) ? "attention" : state}`, role: "img", "aria-label": saidOf(row), title: saidOf(row) },
           STATES[needsAttention(row) ? "attention" : state].sign),
         h("a", { href: pathOf(row), title: row.name }, row.name), namespaceOf(row)),
       h("div", { class: "cell track", role: "cell" }, track));
