@@ -18,7 +18,7 @@ from service.kube.errors import Unavailable, Unreadable
 from service.runtime.defects import LEVELS, Defect, Mark, cut_off
 from service.runtime.identity import identity, name_of, version_or_zero, well_formed
 from service.runtime.key import Key
-from service.runtime.packing import Packing, Sample, unpacked
+from service.runtime.packing import Packing, PackingSample, unpacked
 
 Object = dict[str, Any]
 # How long a late version of a deleted object is recognised; far longer than any request or event takes to arrive.
@@ -58,7 +58,7 @@ class _Record:
     uid: str
     version: int
     packed: bytes
-    sample: Sample | None
+    sample: PackingSample | None
     terms: tuple[tuple[str, str], ...]
 
     def unpack(self) -> Object:

@@ -23,7 +23,7 @@ def packed(value: Any) -> bytes:
     return bytes(memoryview(orjson.dumps(value)))
 
 
-class Sample:
+class PackingSample:
     """An object by which others are compressed: what they have in common with it takes hardly any room."""
 
     def __init__(self, text: bytes) -> None:
@@ -49,9 +49,9 @@ class Packing:
     def __init__(self) -> None:
         self._packed = 0
         self._renew_at = MANY
-        self._sample: Sample | None = None
+        self._sample: PackingSample | None = None
 
-    def pack(self, value: Any, kept: int) -> tuple[bytes, Sample | None]:
+    def pack(self, value: Any, kept: int) -> tuple[bytes, PackingSample | None]:
         """The object and the sample that it was compressed by, if it was; `kept` is how many objects the cache has.
 
         Raises:
@@ -62,11 +62,11 @@ class Packing:
         if kept < MANY or len(text) < SMALL:
             return bytes(memoryview(text)), None
         if self._sample is None or self._packed >= self._renew_at:
-            self._sample = Sample(text)
+            self._sample = PackingSample(text)
             self._renew_at = self._packed * _RENEWED
         return self._sample.compressed(text), self._sample
 
 
-def unpacked(content: bytes, sample: Sample | None) -> Any:
+def unpacked(content: bytes, sample: PackingSample | None) -> Any:
     """The object that was packed."""
     return orjson.loads(content if sample is None else sample.restored(content))

@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.runtime.packing import MANY, SMALL, Packing, Sample, unpacked
+from service.runtime.packing import MANY, SMALL, Packing, PackingSample, unpacked
 from tests.webhooks.reviews import machine
 
 JSON = st.recursive(
@@ -28,14 +28,14 @@ def stored(number: int) -> dict[str, Any]:
 
 @given(value=JSON, sample=JSON)
 def test_what_is_compressed_by_any_sample_comes_back(value: Any, sample: Any):
-    by, text = Sample(orjson.dumps(sample)), orjson.dumps(value)
+    by, text = PackingSample(orjson.dumps(sample)), orjson.dumps(value)
     assert by.restored(by.compressed(text)) == text
     assert by.restored(by.compressed(text)) == text, "a second time, as the sample is used for every object"
 
 
 def test_a_sample_that_is_longer_than_the_window_helps_as_well():
     long = b"[" + b'"filler",' * 5000 + orjson.dumps(stored(1)) + b"]"
-    assert len(Sample(long).compressed(orjson.dumps(stored(2)))) < len(orjson.dumps(stored(2))) / 4
+    assert len(PackingSample(long).compressed(orjson.dumps(stored(2)))) < len(orjson.dumps(stored(2))) / 4
 
 
 def test_many_objects_take_a_quarter_and_few_are_left_alone():
