@@ -13,8 +13,10 @@ from hashlib import sha256
 from typing import Any, Final
 
 from crds.base import rfc3339
+from crds.schedule import EVER
 from crds.status import Phase, ScheduledMachineStatus
 from service.decide.condition_types import ConditionType
+from service.decide.effective import current_window
 from service.decide.openings import latest_window
 from service.decide.plan import Event
 from service.decide.reasons import Reason
@@ -62,7 +64,13 @@ _IN_OWN_WORDS: Final = frozenset(
     }
 )
 """Problems whose messages consist of our own words and of names of objects."""
-_OF_A_MACHINE: Final = (NoticeType.READY, NoticeType.NOT_READY_IN_TIME, NoticeType.DRAINED, NoticeType.CUT_SHORT)
+_OF_A_MACHINE: Final = (
+    NoticeType.READY,
+    NoticeType.NOT_READY_IN_TIME,
+    NoticeType.DRAINED,
+    NoticeType.CUT_SHORT,
+    NoticeType.RECLAIM,
+)
 """Which can happen once for each Machine of a window."""
 
 
@@ -118,7 +126,7 @@ def _notice(
     s: Situation, after: ScheduledMachineStatus, kind: NoticeType, reason: str, message: str, detail: str | None = None
 ) -> Notice:
     me = s.world.me
-    window = latest_window(s.world) or (after.window.opens if after.window else None)
+    window = _opening(s) if kind is NoticeType.OPENING else _window(s, after)
     opened = rfc3339(window) if window else "always"
     distinct = detail if detail is not None else _detail(after, kind, reason)
     return Notice(
@@ -131,13 +139,28 @@ def _notice(
     )
 
 
+def _window(s: Situation, after: ScheduledMachineStatus) -> datetime | None:
+    """The opening of the window that the machine serves, else of the open or next one."""
+    return latest_window(s.world) or (after.window.opens if after.window else None)
+
+
+def _opening(s: Situation) -> datetime | None:
+    """The opening of the schedule's own window; None if that was always open.
+
+    The machine of an earlier window may still be there, and an override may keep this one closed.
+    """
+    window = current_window(s.intent.schedule, s.now)
+    return window.opens if window is not None and window.opens != EVER else None
+
+
 def _detail(after: ScheduledMachineStatus, kind: NoticeType, reason: str) -> str:
     """What tells two notices of one type and window apart."""
+    machine = (after.machine_ref.uid if after.machine_ref else None) or ""
     if kind in _OF_A_MACHINE:
-        return (after.machine_ref.uid if after.machine_ref else None) or ""
+        return machine
     if kind is NoticeType.OVERRIDE:
         return after.override.name if after.override else ""
-    return reason if kind is NoticeType.ERROR else ""
+    return f"{reason}|{machine}" if kind is NoticeType.ERROR else ""
 
 
 def _facts(s: Situation, after: ScheduledMachineStatus, opened: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from crds import names
-from crds.overrides import OverrideState
+from crds.overrides import Override, OverrideState
 from crds.status import OverrideInForce, Phase
 from service.decide.lifecycle import decide
 from service.decide.notices import NoticeType, announcement, announcement_due, notices_of
@@ -19,11 +19,12 @@ from service.decide.world import Role
 from tests.service.decide.builders import CLOSES, MINUTE, MORNING, OPENS, child, intent, machine, running_world, world
 
 LEAD = 15 * MINUTE
+HOUR = 60 * MINUTE
 NOTED = {names.ANNOTATION_WINDOW_OPENS: "2026-03-02T09:00:00Z"}
 
 
-def in_service(now=MORNING, **seen):
-    found = Situation.at(intent(), running_world(bootstrap=child(Role.BOOTSTRAP, annotations=NOTED), **seen), now)
+def in_service(now=MORNING, of=None, **seen):
+    found = Situation.at(of or intent(), running_world(bootstrap=child(Role.BOOTSTRAP, annotations=NOTED), **seen), now)
     return found, report(found, decide(found.intent, found.world, now), Outcome())
 
 
@@ -115,6 +116,31 @@ def test_another_type_window_object_or_machine_has_another_id():
     ]
     ids = {one(event).id, *(each.id for each in others)}
     assert len(ids) == 5
+
+
+@pytest.mark.parametrize("reason", [Reason.EMERGENCY_RECLAIM, Reason.EMERGENCY_RECLAIM_DISABLED_SCHEDULE])
+def test_a_second_reclaim_in_one_window_has_another_id(reason):
+    s, first = in_service()
+    assert first.machine_ref is not None
+    second = first.model_copy(update={"machine_ref": first.machine_ref.model_copy(update={"uid": "the-next"})})
+    assert one(Event(reason, ""), s, first).id != one(Event(reason, ""), s, second).id
+
+
+def test_a_window_that_opens_while_the_machine_of_the_last_one_leaves_is_another_opening():
+    event = Event(Reason.SCHEDULE_ACTIVATED, "The window opened.")
+    morning, first = in_service(of=intent(schedule={"hoursOfDay": ["9-10", "12-17"]}))
+    noon, second = in_service(OPENS + 3 * HOUR, of=morning.intent)
+    assert one(event, morning, first).data["windowOpened"] == "2026-03-02T09:00:00Z"
+    assert one(event, noon, second).data["windowOpened"] == "2026-03-02T12:00:00Z"
+    assert one(event, morning, first).id != one(event, noon, second).id
+
+
+def test_a_window_that_an_override_keeps_closed_opens_under_its_own_name():
+    event = Event(Reason.SCHEDULE_ACTIVATED, "The window opened.")
+    closed = Override("off", OverrideState.CLOSED, OPENS, OPENS + 12 * HOUR, created=OPENS)
+    today = Situation.at(replace(intent(), overrides=(closed,)), world(), MORNING)
+    after = report(today, decide(today.intent, today.world, MORNING), Outcome())
+    assert one(event, today, after).data["windowOpened"] == "2026-03-02T09:00:00Z"
 
 
 def test_two_errors_and_two_overrides_of_one_window_differ():
