@@ -22,8 +22,8 @@ async def read_report(url: str, period: ReportPeriod) -> UsageReport:
         try:
             answers = {name: await _ask(session, url, text, period) for name, text in queries(period).items()}
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            host = urlsplit(url).hostname
-            raise UsageError(f"Prometheus at {host} does not answer: {error or type(error).__name__}") from None
+            host, why = urlsplit(url).hostname, str(error) or type(error).__name__
+            raise UsageError(f"Prometheus at {host} does not answer: {why}") from None
     return report_from(answers, period)
 
 
@@ -36,10 +36,20 @@ async def _ask(session: aiohttp.ClientSession, url: str, query: str, period: Rep
             body += await answer.content.read(ANSWER_MAX - len(body))
         if answer.status in (401, 403, 404) or 300 <= answer.status < 400:
             raise ValueError(f"HTTP {answer.status}")
-    return read_answer(orjson.loads(body))
+    try:
+        return read_answer(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        raise ValueError(f"HTTP {answer.status}, and no JSON") from None
 
 
 def _check(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_address(url):
         raise UsageError(f"--prometheus needs an address such as http://prometheus:9090, not {url!r}")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port that is no number
+        return False

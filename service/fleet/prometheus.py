@@ -5,6 +5,7 @@ Pure: the queries, and what their answers mean. They are about all machines of t
 
 from collections.abc import Mapping
 from datetime import timedelta
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from crds.reasons import OverrideConditionReason
@@ -118,6 +119,6 @@ def _sample(raw: Any) -> Sample | None:
     match raw:
         case {"metric": dict(labels), "value": [_, str(text)]}:
             value = float(text)
-            return Sample(labels, value) if value == value else None  # noqa: PLR0124 - NaN: nothing was measured
+            return Sample(labels, value) if isfinite(value) else None  # NaN: nothing was measured
         case _:
             raise ValueError("the answer is not one of Prometheus")

@@ -15,6 +15,7 @@ from crds import names
 from crds.base import rfc3339
 from crds.history import HISTORY_MAX, EndReason, ServiceRecord
 from crds.partial import read_partial
+from crds.violations import KEY_MAX, printable
 
 PUNCTUAL: Final = timedelta(minutes=1)
 """A Node that is Ready this long after the opening is in time."""
@@ -212,10 +213,10 @@ def _kind(raw: Mapping[str, Any]) -> str:
     for outer, inner in (("status", "infrastructureRef"), ("spec", "infrastructureSpec")):
         match (raw.get(outer) or {}).get(inner):
             case {"kind": str(kind)}:
-                return kind
+                return printable(kind, KEY_MAX)
     match (raw.get("spec") or {}).get("classRef"):
         case {"name": str(name)}:
-            return f"class {name}"  # the kind stands in the class, which the report does not read
+            return printable(f"class {name}", KEY_MAX)  # the kind stands in the class, which the report does not read
     return "unknown"
 
 

@@ -59,6 +59,16 @@ def test_a_text_that_a_spreadsheet_would_calculate_is_quoted():
     assert line["kind"] == "'=HYPERLINK(1)"
 
 
+def test_nothing_in_an_object_reaches_the_terminal_as_a_command(capsys):
+    raw = machine()
+    raw["status"]["infrastructureRef"] = {"kind": "\x1b[2J\nRemote" + "x" * 200}
+    reports.print_report(made(raw), "table")
+    shown = capsys.readouterr().out
+    assert r"\x1b[2J\nRemotex" in shown
+    assert "\x1b" not in shown
+    assert "x" * 100 not in shown
+
+
 def test_the_table_says_it_in_a_few_lines(capsys):
     assert reports.print_report(made(machine("a"), machine("b")), "table") == 0
     shown = capsys.readouterr().out

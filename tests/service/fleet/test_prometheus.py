@@ -64,6 +64,12 @@ def test_times_to_ready_are_by_kind_and_leave_out_what_was_not_measured():
     assert (found["RemoteMachine"].count, found["RemoteMachine"].p90) == (7, 30.0)
 
 
+@pytest.mark.parametrize("number", ["NaN", "+Inf", "-Inf"])
+def test_what_is_no_number_counts_as_not_measured(number):
+    answers = answered(due=[({}, number)], ready=[({}, number)])
+    assert (report_from(answers, MONTH).totals.due, report_from(answers, MONTH).totals.served) == (0, 0.0)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
