@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 import service
 from crds.calendars import CalendarKind, CalendarReference
 from crds.partial import read_partial
+from crds.schedule import EVER
 from crds.schedulecalendar import CalendarStatus
 from crds.status import ScheduledMachineStatus
 from service.console import actions, answers, details, rights
@@ -21,6 +22,7 @@ from service.console.viewer import Viewer
 from service.fleet import requests
 from service.fleet.report import Report
 from service.fleet.timeline import TimelinePeriod
+from service.fleet.usage import created_at
 from service.kube.resource import CLUSTER_SCHEDULE_CALENDARS
 from service.runtime.key import Key
 
@@ -163,7 +165,7 @@ async def report(viewer: Seen, asked: ReportDays) -> Response:
     """Hours in service, punctuality and time to Ready, by day."""
     found = Report([datetime.fromtimestamp(each / 1000, UTC) for each in sorted(asked.edges)], viewer.clock.now())
     for number, raw in enumerate(viewer.machines.objects()):
-        found.add(ScheduledMachineStatus.read(raw.get("status")).history.records)
+        found.add(ScheduledMachineStatus.read(raw.get("status")).history.records, created_at(raw) or EVER)
         if number % AT_ONCE == AT_ONCE - 1:
             await asyncio.sleep(0)
     return answers.data(found.to_json())

@@ -16,7 +16,8 @@ STEP: Final = timedelta(minutes=5)
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 NOTE: Final = (
     "From the operator's metrics in Prometheus, for all of its machines: hours by how many machines were Ready or "
-    "Inactive every five minutes, times to Ready by the buckets of a histogram. Metrics know no cost."
+    "Inactive every five minutes, times to Ready by the buckets of a histogram. Windows are those whose machine was "
+    "requested within five minutes of the opening, and was Ready. Metrics know no cost."
 )
 
 

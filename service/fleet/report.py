@@ -8,8 +8,9 @@ from statistics import quantiles
 from typing import Any
 
 from crds.history import ServiceRecord
+from crds.schedule import EVER
 from service.fleet.timeline import parts
-from service.fleet.usage import PUNCTUAL
+from service.fleet.usage import PUNCTUAL, could_be_in_time
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class Report:
         self.held = list(self.served)
         self.known = list(self.served)
 
-    def add(self, records: Iterable[ServiceRecord]) -> None:
+    def add(self, records: Iterable[ServiceRecord], created: datetime = EVER) -> None:
         """Counts one machine, from the first service that its history has."""
         services = list(records)
         self.machines += 1
@@ -47,6 +48,12 @@ class Report:
         for each in services:
             if (each.gone or self.now) >= self.edges[0]:
                 self._count(each)
+                self._judge(each, services, created)
+
+    def _judge(self, record: ServiceRecord, services: Sequence[ServiceRecord], created: datetime) -> None:
+        """How late it was, as `5spot report` counts that."""
+        if record.ready is not None and record.opened is not None and could_be_in_time(record, services, created):
+            self.late.append((record.ready - record.opened).total_seconds())
 
     def _count(self, record: ServiceRecord) -> None:
         self.services += 1
@@ -56,8 +63,6 @@ class Report:
                 self._spread(self.served, begins, ends)
         if record.ready is not None:
             self.to_ready.append((record.ready - record.requested).total_seconds())
-            if record.opened is not None:
-                self.late.append((record.ready - record.opened).total_seconds())
         if record.reason is not None:
             self.reasons[record.reason.value] += 1
         self.undrained += bool(record.undrained)

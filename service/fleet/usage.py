@@ -160,7 +160,7 @@ def machine_use(raw: Mapping[str, Any], period: ReportPeriod) -> MachineUse:
     """What one machine did."""
     spec = read_partial(dict(raw))
     metadata = raw["metadata"]
-    created = datetime.fromisoformat(metadata.get("creationTimestamp") or rfc3339(period.since))
+    created = created_at(raw) or period.since
     records = spec.status.history.records
     known, cut = _known(period, created, records)
     counted = [each for each in records if (each.gone or known.until) > known.since]
@@ -185,6 +185,12 @@ def machine_use(raw: Mapping[str, Any], period: ReportPeriod) -> MachineUse:
     )
 
 
+def created_at(raw: Mapping[str, Any]) -> datetime | None:
+    """When an object was created; None if it has not been yet."""
+    text = raw["metadata"].get("creationTimestamp")
+    return datetime.fromisoformat(text) if text else None
+
+
 def _known(period: ReportPeriod, created: datetime, records: Sequence[ServiceRecord]) -> tuple[ReportPeriod, bool]:
     since = max(period.since, created)
     forgotten = len(records) >= HISTORY_MAX and records[0].requested > since
@@ -202,11 +208,17 @@ def _verdicts(
     """For each window whether the Node was Ready in time; one that is not over yet, and may be so, does not count."""
     for record in begun:
         opened = record.opened
-        again = any(each.opened == opened and each.requested < record.requested for each in records)
-        if opened is None or opened < created or again:
-            continue  # it could not be Ready at the opening
+        if opened is None or not could_be_in_time(record, records, created):
+            continue
         if record.ready is not None or now > opened + PUNCTUAL:
             yield record.ready is not None and record.ready <= opened + PUNCTUAL
+
+
+def could_be_in_time(record: ServiceRecord, records: Sequence[ServiceRecord], created: datetime) -> bool:
+    """Whether the ScheduledMachine was there at the opening of the window, and this is its first Machine in it."""
+    if record.opened is None or record.opened < created:
+        return False
+    return not any(each.opened == record.opened and each.requested < record.requested for each in records)
 
 
 def _kind(raw: Mapping[str, Any]) -> str:

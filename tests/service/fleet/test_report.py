@@ -57,6 +57,16 @@ def test_who_is_ready_at_the_opening_is_punctual() -> None:
     assert found["reasons"] == {"WindowClosed": 2}
 
 
+def test_a_machine_that_could_not_be_there_at_the_opening_is_not_late() -> None:
+    noon = rfc3339(DAYS[0] + 3 * HOUR)
+    (first,) = served(DAYS[0], gone=noon, reason="Reclaimed")
+    (second,) = served(DAYS[0], requested=noon, ready=rfc3339(DAYS[0] + 4 * HOUR))
+    assert report((first, second))["late"]["values"] == [120.0]
+    found = Report(DAYS, DAYS[2])
+    found.add(served(DAYS[0]), created=DAYS[0] + HOUR)
+    assert found.to_json()["punctual"] is None
+
+
 def test_without_services_there_is_nothing_to_compare() -> None:
     found = report(())
     assert (found["punctual"], found["toReady"], found["services"]) == (None, None, 0)
