@@ -222,13 +222,14 @@ def could_be_in_time(record: ServiceRecord, records: Sequence[ServiceRecord], cr
 
 
 def _kind(raw: Mapping[str, Any]) -> str:
+    """The class, where a machine names one: its status has a kind only while the infrastructure object is there."""
+    match (raw.get("spec") or {}).get("classRef"):
+        case {"name": str(name)}:
+            return printable(f"class {name}", KEY_MAX)
     for outer, inner in (("status", "infrastructureRef"), ("spec", "infrastructureSpec")):
         match (raw.get(outer) or {}).get(inner):
             case {"kind": str(kind)}:
                 return printable(kind, KEY_MAX)
-    match (raw.get("spec") or {}).get("classRef"):
-        case {"name": str(name)}:
-            return printable(f"class {name}", KEY_MAX)  # the kind stands in the class, which the report does not read
     return "unknown"
 
 

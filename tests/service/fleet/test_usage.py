@@ -241,9 +241,11 @@ def test_the_json_has_numbers_as_numbers_and_amounts_as_text():
     assert found["machines"][0]["windowsDue"] == 1
 
 
-def test_a_machine_of_a_class_is_counted_by_its_class_once_its_objects_are_gone() -> None:
+@pytest.mark.parametrize("status", [{}, {"infrastructureRef": {"kind": "RemoteMachine"}}])
+def test_a_machine_of_a_class_is_counted_by_its_class_whether_its_objects_are_there_or_not(status) -> None:
     sim = Simulation(spec=raw_spec(schedule=TWICE_A_WEEK), now=MONDAY)
     raw = stored(sim)
     raw["spec"] = {"schedule": TWICE_A_WEEK, "classRef": {"name": "lab-host"}}
     raw["status"].pop("infrastructureRef", None)
+    raw["status"] |= status
     assert machine_use(raw, MONTH).kind == "class lab-host"
