@@ -19,6 +19,11 @@ from service.fleet.usage import MachineUse, ReportPeriod, Totals, UsageReport, h
 _SINCE: Final = re.compile(r"([0-9]{1,4})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 LONGEST: Final = timedelta(days=366)
+COLUMNS: Final = (
+    *("namespace", "name", "kind", "since", "hours", "servedHours", "freeHours", "services"),
+    *("windowsDue", "windowsPunctual", "drainsCutShort", "reclaims", "overrides", "cost", "saved"),
+)
+"""Of the CSV, whether there are machines or not."""
 
 
 def length(since: str) -> timedelta:
@@ -66,12 +71,10 @@ def print_report(report: UsageReport, output: str) -> int:
 def as_csv(report: UsageReport) -> str:
     """A line for each machine, below the names of the columns."""
     text = io.StringIO()
-    lines = [machine_json(each) for each in report.machines]
-    columns = list(lines[0]) if lines else ["namespace", "name"]
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for line in lines:
-        writer.writerow({column: _cell(value) for column, value in line.items()})
+    for each in report.machines:
+        writer.writerow({column: _cell(value) for column, value in machine_json(each).items()})
     return text.getvalue()
 
 

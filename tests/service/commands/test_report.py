@@ -48,8 +48,10 @@ def test_csv_has_a_line_for_each_machine():
     ]
 
 
-def test_csv_without_machines_has_only_a_head():
-    assert reports.as_csv(report_of([], MONTH)) == "namespace,name\n"
+def test_csv_without_machines_has_the_same_head_and_no_line():
+    head, _, _line = reports.as_csv(made()).partition("\n")
+    assert reports.as_csv(report_of([], MONTH)) == f"{head}\n"
+    assert head.split(",") == list(made().to_json()["machines"][0])
 
 
 def test_a_text_that_a_spreadsheet_would_calculate_is_quoted():
