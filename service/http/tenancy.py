@@ -23,13 +23,13 @@ log = structlog.get_logger(__name__)
 
 
 def class_lookups(client: Client, store: ClassStore, users: Callable[[str], Sequence[str] | None]) -> ClassLookups:
-    """Answers from the store, and from the API server for a namespace that is not there yet."""
+    """Answers from the store, and from the API server for a namespace that is not there, or cannot be listed."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def ask(namespace: str) -> Mapping[str, str]:
         return await labels_of(client, namespace, turns)
 
-    return ClassLookups(find=store.find, labels=store.labels, ask=ask, users=users)
+    return ClassLookups(find=store.find, labels=store.known_labels, ask=ask, users=users)
 
 
 async def labels_of(client: Client, namespace: str, turns: asyncio.Semaphore) -> Mapping[str, str]:

@@ -125,13 +125,16 @@ class ClassStore:
             self._outlines[name] = _outlined(raw)
         return self._outlines[name]
 
-    def labels(self, namespace: str) -> Mapping[str, str] | None:
-        """The labels of a namespace; None if it is not known."""
+    def known_labels(self, namespace: str) -> Mapping[str, str] | None:
+        """The labels of a namespace as they were last seen; None if it has not been seen, whatever the reason."""
         raw = self._namespaces.get(Key("", namespace))
-        if raw is not None:
-            return _labels(raw)
+        return _labels(raw) if raw is not None else None
+
+    def labels(self, namespace: str) -> Mapping[str, str] | None:
+        """The labels of a namespace; none if namespaces cannot be listed, None if they are not listed yet."""
+        known = self.known_labels(namespace)
         refused = not self._namespaces.is_synced and isinstance(self._namespaces.error, Rejected)
-        return {} if refused else None
+        return {} if known is None and refused else known
 
     def tenancy(self, namespace: str) -> Tenancy:
         """What ScheduledMachines of a namespace may be made of; the label that demands a class is admission's."""

@@ -5,9 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from service.http.tenancy import AT_ONCE, labels_of
+from crds.providers import DEFAULT_POLICY
+from service.http.tenancy import AT_ONCE, class_lookups, labels_of
 from service.kube.client import Client
+from service.kube.errors import Forbidden
 from service.kube.resource import Resource
+from service.observe.classes import ClassStore
 from tests.waiting import until
 
 
@@ -41,3 +44,15 @@ async def test_the_api_server_is_not_asked_for_what_cannot_be_a_namespace(name: 
     server = Counting()
     assert await labels_of(cast("Client", server), name, asyncio.Semaphore(1)) == {}
     assert not server.asked
+
+
+async def test_a_namespace_is_asked_for_while_the_list_of_them_is_refused():
+    """The next attempt to list may be minutes away: until then the label that demands a class must not go unseen."""
+    server = Counting()
+    server.answers.set()
+    store = ClassStore(Client.from_inline("https://127.0.0.1:1", token="t"), DEFAULT_POLICY)
+    for reflector in store._namespaces._reflectors.values():
+        reflector.failed(Forbidden("namespaces is forbidden"))
+    lookups = class_lookups(cast("Client", server), store, lambda _name: None)
+    assert lookups.labels("team-a") is None
+    assert await lookups.ask("team-a") == {"team": "team-a"}
