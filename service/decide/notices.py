@@ -163,6 +163,15 @@ def _detail(after: ScheduledMachineStatus, kind: NoticeType, reason: str) -> str
     return f"{reason}|{machine}" if kind is NoticeType.ERROR else ""
 
 
+def _closes(s: Situation, after: ScheduledMachineStatus, opened: str) -> str | None:
+    """When the window closes that the notice is about; the status may name the next one already."""
+    window = after.window
+    if window is None or window.closes is None:
+        return None
+    is_next = window.opens is not None and window.opens > s.now and rfc3339(window.opens) != opened
+    return None if is_next else rfc3339(window.closes)
+
+
 def _facts(s: Situation, after: ScheduledMachineStatus, opened: str) -> dict[str, Any]:
     """Names and times; nothing of the spec, which may hold what is not for everyone."""
     override = after.override
@@ -174,7 +183,7 @@ def _facts(s: Situation, after: ScheduledMachineStatus, opened: str) -> dict[str
         "phase": after.phase.value if after.phase else None,
         "node": after.node_ref.name if after.node_ref else None,
         "windowOpened": None if opened == "always" else opened,
-        "closes": rfc3339(after.window.closes) if after.window and after.window.closes else None,
+        "closes": _closes(s, after, opened),
         "override": {"name": override.name, "state": override.state.value, "by": override.by} if override else None,
     }
     return {key: value for key, value in found.items() if value is not None}

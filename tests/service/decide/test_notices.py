@@ -140,7 +140,14 @@ def test_a_window_that_an_override_keeps_closed_opens_under_its_own_name():
     closed = Override("off", OverrideState.CLOSED, OPENS, OPENS + 12 * HOUR, created=OPENS)
     today = Situation.at(replace(intent(), overrides=(closed,)), world(), MORNING)
     after = report(today, decide(today.intent, today.world, MORNING), Outcome())
-    assert one(event, today, after).data["windowOpened"] == "2026-03-02T09:00:00Z"
+    notice = one(event, today, after)
+    assert notice.data["windowOpened"] == "2026-03-02T09:00:00Z"
+    assert "closes" not in notice.data, "the status names the close of tomorrow's window"
+
+
+@pytest.mark.parametrize(("now", "closes"), [(MORNING, "2026-03-02T18:00:00Z"), (CLOSES, None)])
+def test_a_close_is_that_of_the_same_window_and_not_of_the_next(now, closes):
+    assert one(Event(Reason.NODE_DRAINED, "text"), *in_service(now)).data.get("closes") == closes
 
 
 def test_two_errors_and_two_overrides_of_one_window_differ():
