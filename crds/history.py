@@ -112,6 +112,11 @@ def _write(history: History) -> list[Mapping[str, Any]]:
 
 
 def _read(stored: Mapping[str, Any]) -> ServiceRecord | None:
+    """A record; without its reason if that is one of a newer version, as its times count all the same."""
+    return _parsed(stored) or _parsed({name: value for name, value in stored.items() if name != "reason"})
+
+
+def _parsed(stored: Mapping[str, Any]) -> ServiceRecord | None:
     try:
         return ServiceRecord.parse(stored)
     except ValidationError:

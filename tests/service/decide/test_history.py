@@ -212,3 +212,9 @@ def test_a_service_is_over_when_its_machine_is_gone_in_whatever_phase():
     sim.settle()
     assert newest(sim).reason is EndReason.MACHINE_DELETED
     assert newest(sim).is_over
+
+
+def test_a_service_that_ended_for_a_reason_of_a_newer_version_still_counts():
+    stored = {"requested": "2026-03-02T09:00:00Z", "gone": "2026-03-02T18:00:00Z", "reason": "Evaporated"}
+    (record,) = History.of([stored, {"requested": "whenever"}]).records
+    assert (record.requested, record.gone, record.reason) == (OPENS, CLOSES, None)
