@@ -12,9 +12,13 @@ FILES_MAX: Final = 10_000
 
 
 def looks_like_a_file(argument: str) -> bool:
-    """Whether an argument names files; the name of a Kubernetes object has none of these signs."""
-    signs = glob.has_magic(argument) or "/" in argument or argument == STDIN
-    return signs or argument.endswith(ENDINGS) or Path(argument).exists()
+    """Whether an argument names files rather than an object, as far as one can see."""
+    return cannot_be_a_name(argument) or argument.endswith(ENDINGS) or Path(argument).exists()
+
+
+def cannot_be_a_name(argument: str) -> bool:
+    """Whether an argument has a sign that the name of a Kubernetes object never has."""
+    return glob.has_magic(argument) or "/" in argument or argument == STDIN
 
 
 def expanded(given: Iterable[str], *, recursive: bool) -> Iterator[str | UnreadableFile]:

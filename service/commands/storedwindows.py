@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from crds import names
@@ -35,9 +36,16 @@ def of_cluster(stored: Stored, access: ClusterChoice, policy: ProviderPolicy, sp
     try:
         judged, found, overrides = asyncio.run(_read(stored, access, policy))
     except (KubeError, ValueError) as error:  # ValueError: the kubeconfig
-        hint = f"; if {stored.wanted[0]} is a file, it does not exist here" if stored.wanted else ""
-        raise UsageError(f"cannot read from the cluster: {error}{hint}") from None
+        raise UsageError(f"cannot read from the cluster: {error}{_hint(stored.wanted)}") from None
     return PreviewInput(judged, found.source(span.today, stored.operator_namespace), overrides)
+
+
+def _hint(wanted: list[str]) -> str:
+    """What to do if a file was meant."""
+    files = [each for each in wanted if Path(each).exists()]
+    if files:
+        return f"; {files[0]} is a file here, too: leave out -n to read it"
+    return f"; if {wanted[0]} is a file, it does not exist here" if wanted else ""
 
 
 async def _read(

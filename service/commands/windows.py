@@ -10,7 +10,7 @@ from crds.values import Zone
 from service.commands import calendars
 from service.commands.bars import Period
 from service.commands.calendars import AvailableCalendars
-from service.commands.filenames import looks_like_a_file
+from service.commands.filenames import cannot_be_a_name, looks_like_a_file
 from service.commands.table import UsageError
 from service.commands.verdicts import Judged, Reading
 from service.fleet.overrides import ListedOverrides
@@ -49,8 +49,9 @@ class DayRange:
 
 
 def sorted_out(what: list[str], files: list[str], namespace: str | None) -> tuple[list[str], list[str]]:
-    """The files that the arguments name, or else the objects in a cluster; with a namespace, all are objects."""
-    in_cluster = [each for each in what if namespace or not looks_like_a_file(each)]
+    """The files that the arguments name, or else the objects in a cluster: with a namespace, all that can be one."""
+    is_file = cannot_be_a_name if namespace else looks_like_a_file
+    in_cluster = [each for each in what if not is_file(each)]
     paths = [*files, *(each for each in what if each not in in_cluster)]
     if paths and (in_cluster or namespace):
         stored = in_cluster[0] if in_cluster else f"namespace {namespace}"

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,20 @@ def test_a_name_without_a_cluster_says_what_is_missing(tmp_path, capsys, monkeyp
     printed = capsys.readouterr().err
     assert f"{tmp_path}/absent: no such kubeconfig file" in printed
     assert "if desk-7 is a file, it does not exist here" in printed
+
+
+def test_a_path_is_no_name_in_a_cluster(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    assert main(["preview", written(tmp_path, machine()), "-n", "team-a"]) == 2
+    assert "is a file and namespace team-a is in a cluster: run preview once for each" in capsys.readouterr().err
+
+
+def test_a_name_that_a_file_has_too_says_how_to_read_the_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    monkeypatch.chdir(tmp_path)
+    name = Path(written(tmp_path, machine())).name
+    assert main(["preview", name, "-n", "team-a"]) == 2
+    assert f"{name} is a file here, too: leave out -n to read it" in capsys.readouterr().err
 
 
 def test_without_arguments_it_says_what_it_wants(capsys):
