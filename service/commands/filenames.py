@@ -32,7 +32,9 @@ def expanded(given: Iterable[str], *, recursive: bool) -> Iterator[str | Unreada
 
 def _files(argument: str, *, recursive: bool) -> Iterator[str | UnreadableFile]:
     path = Path(argument)
-    if argument == STDIN:
+    if not argument:  # for Path it is the current directory, for users a variable of their shell that is not set
+        yield UnreadableFile("a FILE has an empty name")
+    elif argument == STDIN:
         yield argument
     elif path.is_dir():
         yield from _in_directory(path, recursive=recursive)
@@ -44,9 +46,14 @@ def _files(argument: str, *, recursive: bool) -> Iterator[str | UnreadableFile]:
 
 def _in_directory(path: Path, *, recursive: bool) -> Iterator[str | UnreadableFile]:
     entries = path.rglob("*") if recursive else path.iterdir()
-    found = sorted(str(each) for each in entries if each.name.endswith(ENDINGS) and each.is_file())
+    found = sorted(str(each) for each in entries if each.name.endswith(ENDINGS) and _to_be_read(each))
     hint = "" if recursive else "; -R reads its subdirectories too"
     yield from _bounded(found, f"{path}: the directory has no {', '.join(ENDINGS)} file{hint}")
+
+
+def _to_be_read(path: Path) -> bool:
+    """Whether it is a file, or a link to nothing, which is named as an error."""
+    return path.is_file() or not path.exists()
 
 
 def _matching(pattern: str, *, recursive: bool) -> Iterator[str | UnreadableFile]:

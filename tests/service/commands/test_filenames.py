@@ -59,6 +59,20 @@ def test_no_argument_at_all_exits_2(capsys):
     assert "name at least one FILE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["validate", "preview"])
+def test_an_empty_name_is_not_the_current_directory(tree, monkeypatch, capsys, command):
+    monkeypatch.chdir(tree)
+    assert main([command, ""]) == 2
+    assert capsys.readouterr() == ("", "a FILE has an empty name\n")
+
+
+@pytest.mark.parametrize("option", [(), ("-R",)])
+def test_a_link_to_nothing_in_a_directory_is_named(tree, capsys, option):
+    (tree / "gone.yaml").symlink_to("nowhere")
+    assert main(["validate", *option, str(tree)]) == 2
+    assert "gone.yaml: No such file or directory" in capsys.readouterr().err
+
+
 def test_names_of_objects_are_distinguished_from_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "present").touch()
