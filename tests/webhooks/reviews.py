@@ -3,6 +3,8 @@
 import copy
 from typing import Any
 
+import orjson
+
 from crds import names
 from webhooks.answers import Answer
 
@@ -55,6 +57,33 @@ def review(
         }
         | request,
     }
+
+
+def in_service(given: dict[str, Any]) -> dict[str, Any]:
+    """What the API server has stored of a machine after ten services: status, history and the owners of all fields."""
+    time = "2026-11-18T09:00:00Z"
+    reference = {"apiVersion": "v1", "kind": "Kind", "name": "worker", "namespace": "default", "uid": UID}
+    condition = {"status": "True", "reason": "Ready", "message": "", "lastTransitionTime": time}
+    service = dict.fromkeys(("opened", "requested", "ready", "shutdown", "gone", "ended"), time)
+    status = {
+        **{f"{name}Ref": reference for name in ("machine", "bootstrap", "infrastructure", "node")},
+        **dict.fromkeys(("phase", "message", "machinePhase", "providerID", "nextActivation", "nextCleanup"), "text"),
+        "conditions": [condition | {"type": f"Type{number}"} for number in range(12)],
+        "history": [service] * 10,
+    }
+    managed = [
+        {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": _fields(part), "time": time}
+        for manager, part in (("kubectl", given), ("5spot", {"status": status}))
+    ]
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": orjson.dumps(given).decode()}
+    return changed(given, annotations=applied, managedFields=managed) | {"status": status}
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    """As the API server writes down who owns what: keyed lists by their keys, other lists as a whole."""
+    if isinstance(part, list) and part and isinstance(part[0], dict) and "type" in part[0]:
+        part = {f'k:{{"type":"{each["type"]}"}}': each for each in part}
+    return {f"f:{name}": _fields(value) for name, value in part.items()} | {".": {}} if isinstance(part, dict) else {}
 
 
 def changed(given: dict[str, Any], **metadata: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench import _hostile as hostile
 from crds import names
-from tests.webhooks.reviews import UID, machine, review
+from tests.webhooks.reviews import UID, in_service, machine, review
 from tests.webhooks.test_routes import Tally, call
 from webhooks.complexity import QUOTES_MAX, VALUES_MAX, most_values, too_complex
 from webhooks.review import BODY_LIMIT
@@ -134,6 +134,8 @@ def counted(value: Any) -> int:
 
 def test_an_ordinary_review_is_light_and_a_heavy_one_is_recognised_by_its_bytes():
     assert is_light(orjson.dumps(review(machine(), old=machine())))
+    stored = in_service(machine())
+    assert is_light(orjson.dumps(review(stored | {"spec": machine(priority=7)["spec"]}, old=stored)))
     assert not is_light(orjson.dumps(review(filled(LIGHT_VALUES))))
     assert most_values(b"[" * BODY_LIMIT, LIGHT_VALUES) < BODY_LIMIT
 
