@@ -44,7 +44,7 @@ def _hint(wanted: list[str]) -> str:
     """What to do if a file was meant."""
     files = [each for each in wanted if Path(each).exists()]
     if files:
-        return f"; {files[0]} is a file here, too: leave out -n to read it"
+        return f"; {files[0]} exists here, too: leave out -n to read it"
     return f"; if {wanted[0]} is a file, it does not exist here" if wanted else ""
 
 

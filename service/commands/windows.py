@@ -55,7 +55,7 @@ def sorted_out(what: list[str], files: list[str], namespace: str | None) -> tupl
     paths = [*files, *(each for each in what if each not in in_cluster)]
     if paths and (in_cluster or namespace):
         stored = in_cluster[0] if in_cluster else f"namespace {namespace}"
-        raise UsageError(f"{paths[0]} is a file and {stored} is in a cluster: run preview once for each")
+        raise UsageError(f"{paths[0]} stands for files, and {stored} is in a cluster: run preview once for each")
     if not paths and not in_cluster and not namespace:
         raise UsageError("name a FILE, the NAME of a ScheduledMachine in a cluster, or a namespace with -n")
     return paths, in_cluster

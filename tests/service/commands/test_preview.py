@@ -77,7 +77,7 @@ def test_a_name_without_a_cluster_says_what_is_missing(tmp_path, capsys, monkeyp
 def test_a_path_is_no_name_in_a_cluster(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
     assert main(["preview", written(tmp_path, machine()), "-n", "team-a"]) == 2
-    assert "is a file and namespace team-a is in a cluster: run preview once for each" in capsys.readouterr().err
+    assert "stands for files, and namespace team-a is in a cluster: run preview once" in capsys.readouterr().err
 
 
 def test_a_name_that_a_file_has_too_says_how_to_read_the_file(tmp_path, capsys, monkeypatch):
@@ -85,7 +85,7 @@ def test_a_name_that_a_file_has_too_says_how_to_read_the_file(tmp_path, capsys, 
     monkeypatch.chdir(tmp_path)
     name = Path(written(tmp_path, machine())).name
     assert main(["preview", name, "-n", "team-a"]) == 2
-    assert f"{name} is a file here, too: leave out -n to read it" in capsys.readouterr().err
+    assert f"{name} exists here, too: leave out -n to read it" in capsys.readouterr().err
 
 
 def test_without_arguments_it_says_what_it_wants(capsys):
