@@ -17,6 +17,8 @@ KEEP_ALIVE_SECONDS: Final = 120
 GRACE_SECONDS: Final = 5
 # API servers send about 1 KiB of headers.
 HEAD_LIMIT: Final = 64 * 1024
+QUEUED_MAX: Final = 16
+"""Requests of one connection that wait for an answer to the one before; API servers and browsers send none."""
 
 log = structlog.get_logger(__name__)
 
@@ -29,11 +31,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with a limit on the head of a request.
+class TooManyQueuedError(Exception):
+    """A client sends requests faster than it reads answers."""
 
-    Without it uvicorn collects headers without end: any client could use up all memory and, with one endless header,
-    all processor time.
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's protocol with limits on the head of a request, and on requests that are sent without waiting.
+
+    Without them uvicorn collects both without end: any client could use up all memory and, with one endless header or
+    thousands of requests at once, all processor time.
     """
 
     _head_bytes = 0
@@ -43,6 +49,11 @@ class _Protocol(HttpToolsProtocol):
         super().data_received(data)
         if self._head_bytes > HEAD_LIMIT and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
+
+    def on_message_begin(self) -> None:
+        if len(self.pipeline) >= QUEUED_MAX:
+            raise TooManyQueuedError  # the parser stops, and the connection ends with a 400
+        super().on_message_begin()
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes -= len(body)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
 
-from service.http.servers import HEAD_LIMIT, BoundServer, bound
+from service.http.servers import HEAD_LIMIT, QUEUED_MAX, BoundServer, bound
 from tests.waiting import until
 
 
@@ -110,6 +110,32 @@ async def test_bodies_larger_than_any_head_are_read_one_after_the_other():
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
             assert head.startswith(b"HTTP/1.1 200")
             assert await reader.readexactly(len(str(len(body)))) == b"%d" % len(body)
+
+
+EMPTY = HEAD + b"Content-Length: 0\r\n\r\n"
+ANSWERED = b"HTTP/1.1 200"
+
+
+async def test_some_requests_may_wait_for_the_answer_to_the_one_before():
+    async with connected() as (reader, writer):
+        writer.write(EMPTY * QUEUED_MAX)
+        for _ in range(QUEUED_MAX):
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+            assert head.startswith(ANSWERED)
+            assert await reader.readexactly(1) == b"0"
+
+
+async def test_a_client_that_sends_requests_without_waiting_for_answers_is_cut_off():
+    received = b""
+    async with connected() as (reader, writer):
+        writer.write(EMPTY * 5000)
+        with suppress(ConnectionError):
+            while received.count(ANSWERED) <= QUEUED_MAX + 1:
+                more = await asyncio.wait_for(reader.read(HEAD_LIMIT), 60)
+                if not more:
+                    break
+                received += more
+    assert received.count(ANSWERED) <= QUEUED_MAX + 1
 
 
 def test_a_port_that_is_taken_is_named():
