@@ -1,5 +1,6 @@
 """HTTP servers as ordinary tasks: they handle no signals, and report the port that they listen on."""
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ KEEP_ALIVE_SECONDS: Final = 120
 GRACE_SECONDS: Final = 5
 # API servers send about 1 KiB of headers.
 HEAD_LIMIT: Final = 64 * 1024
+REQUEST_SECONDS: Final = 15.0
+"""Within it a connection has to bring its first request, and every request has to be complete."""
 QUEUED_MAX: Final = 16
 """Requests of one connection that wait for an answer to the one before; API servers and browsers send none."""
 
@@ -39,16 +42,35 @@ class _Protocol(HttpToolsProtocol):
     """uvicorn's protocol with limits on the head of a request, and on requests that are sent without waiting.
 
     Without them uvicorn collects both without end: any client could use up all memory and, with one endless header or
-    thousands of requests at once, all processor time.
+    thousands of requests at once, all processor time. Nor does it mind how long a request takes to arrive.
     """
 
     _head_bytes = 0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_deadline()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
         super().data_received(data)
         if self._head_bytes > HEAD_LIMIT and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
+        elif self._head_bytes and self._deadline is None:
+            self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= QUEUED_MAX:
@@ -61,6 +83,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._head_bytes = 0
+        self._cancel_deadline()
         super().on_message_complete()
 
 

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
 
+from service.http import servers
 from service.http.servers import HEAD_LIMIT, QUEUED_MAX, BoundServer, bound
 from tests.waiting import until
 
@@ -51,12 +52,14 @@ async def test_a_server_that_drains_answers_and_ends_the_connections_that_it_has
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection to a server that counts the bytes of bodies."""
+async def connected(*, seconds: float = 0.0) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that counts the bytes of bodies, and takes so long for it."""
     app = FastAPI(openapi_url=None)
 
     async def count(request: Request) -> Response:
-        return Response(str(len(await request.body())))
+        size = len(await request.body())
+        await asyncio.sleep(seconds)
+        return Response(str(size))
 
     app.add_route("/", count, methods=["POST"])
     endpoint = BoundServer("counting", app, bound("127.0.0.1", 0))
@@ -136,6 +139,36 @@ async def test_a_client_that_sends_requests_without_waiting_for_answers_is_cut_o
                     break
                 received += more
     assert received.count(ANSWERED) <= QUEUED_MAX + 1
+
+
+PARTS = (b"POST", EMPTY[:-2], HEAD + b"Content-Length: 9\r\n\r\nx")
+
+
+@pytest.mark.parametrize(
+    ("before", "start"),
+    [(b"", b""), *((before, part) for before in (b"", EMPTY) for part in PARTS)],
+    ids=["nothing", "start", "head", "body", "start of a second", "head of a second", "body of a second"],
+)
+async def test_a_request_that_is_not_complete_in_time_is_cut_off(
+    before: bytes, start: bytes, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(servers, "REQUEST_SECONDS", 0.1)
+    async with connected() as (reader, writer):
+        if before:
+            writer.write(before)
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n0"), 60)
+        writer.write(start)
+        received = await asyncio.wait_for(reader.read(), 60)
+    assert ANSWERED not in received
+
+
+async def test_an_answer_may_take_longer_than_a_request_and_a_connection_is_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(servers, "REQUEST_SECONDS", 0.1)
+    async with connected(seconds=0.3) as (reader, writer):
+        for _ in range(2):
+            writer.write(EMPTY)
+            assert (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n0"), 60)).startswith(ANSWERED)
+            await asyncio.sleep(0.2)
 
 
 def test_a_port_that_is_taken_is_named():
