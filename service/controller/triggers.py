@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import islice
 from typing import Final
 
@@ -34,6 +35,9 @@ SERVED_SECONDS: Final = MISSING_SECONDS + 1.0
 
 CANDIDATES_WOKEN: Final = 16
 """How many of the objects that want the same host are woken when one of them changes, in order of their claims."""
+
+TURN_HEAD_START: Final = timedelta(minutes=1)
+"""An object whose turn came counts as due for so long already: what it waits for takes time, reports can wait."""
 
 
 @dataclass(slots=True)
@@ -146,6 +150,10 @@ class Triggers:
     def clock_set_back(self) -> None:
         """Wakes every object: it may be outside its window now."""
         self._wake(self.watches.scheduled)
+
+    def turn_came(self, key: Key) -> None:
+        """Wakes an object that waited in a crowd, ahead of those that only have something to report."""
+        self.queue.add(key, due=self.clock.now() - TURN_HEAD_START)
 
     # Changes in workload clusters
 

@@ -115,7 +115,7 @@ class Controller:
         self._capi = CapiFollower(self.watches, self.triggers.capi_changed)
         self.availability = Availability(self._probe, lambda: self.queue.retry_failed(RETRY_WITHIN_SECONDS))
         self._slots = Slots(settings.workers, self.queue.add)
-        self.crowds = Crowds(self.watches, self.observer.subject, clock, self.queue.add, self._crowd_options())
+        self.crowds = Crowds(self.watches, self.observer.subject, clock, self.triggers.turn_came, self._crowd_options())
         self.notifier = self._make_notifier()
         self.reconciler = self._make_reconciler()
         self.requeue = Requeuer(self.queue)

@@ -184,6 +184,16 @@ def test_a_kill_switch_goes_before_a_crowd_that_was_due_before_it(controller):
     assert controller.queue.take() == OURS[-1]
 
 
+def test_a_machine_whose_turn_came_goes_before_reports_and_after_a_kill_switch(controller):
+    killed, turned = OURS[-1], OURS[-2]
+    hears_of(controller, *OURS)
+    controller.crowds._wake(turned)
+    raw = builders.stored(builders.raw_spec(killSwitch=True))
+    raw["metadata"] |= {"name": killed.name, "resourceVersion": "2", "uid": "u", "generation": 2}
+    controller.watches.scheduled.absorb(raw, notify=True)
+    assert [controller.queue.take(), controller.queue.take()] == [killed, turned]
+
+
 # What comes of a pass that failed
 
 
