@@ -83,7 +83,9 @@ class CalendarDates:
         if key not in self._in_zones:
             runs = {*_touched(self.events, zone)}  # thousands of events may touch the same dates
             days = [*(Days(each.first, each.last) for each in self.days), *(Days(*each) for each in runs)]
-            self._in_zones[key] = Either(Dates(days), Yearly(self.yearly))
+            found = Either(Dates(days), Yearly(self.yearly))
+            # There are hundreds of zones, but few dozen in which the dates differ: the others share them.
+            self._in_zones[key] = next((each for each in self._in_zones.values() if each == found), found)
         return self._in_zones[key]
 
     def name(self, day: int, zone: Zone) -> str:

@@ -21,7 +21,7 @@ from crds.dates import Anniversary, Dates, Days, date_of, day_of
 from crds.exceptions import State
 from crds.schedule import Schedule
 from crds.schedulespec import CalendarsNeededError, ScheduleSpec
-from crds.zones import Zone
+from crds.zones import Zone, names
 from tests.crds import brute_force
 from tests.crds.brute_force import utc
 from tests.crds.test_schedule import shown
@@ -109,6 +109,14 @@ def test_the_dates_of_many_events_are_those_of_each(zone):
     many = tuple(CalendarEvent(begins, begins + 3600) for begins in range(start, start + 400 * 86400, 5 * 3600 + 7))
     each_alone = Dates.union(Dates([Days(*days(one, zone))]) for one in many)
     assert CalendarDates(events=many[::-1]).in_zone(Zone.parse(zone)).dates == each_alone
+
+
+def test_zones_in_which_the_dates_of_events_are_the_same_share_them():
+    begins_at = range(int(utc("2026-01-01").timestamp()), int(utc("2027-01-01").timestamp()), 49 * 3600)
+    known = CalendarDates(events=tuple(CalendarEvent(begins, begins + 60) for begins in begins_at))
+    found = {name: known.in_zone(Zone.parse(name)) for name in names()}
+    assert len({id(each) for each in found.values()}) == len(set(found.values())) < len(found) / 4
+    assert found["Europe/Berlin"] is found["Europe/Paris"] is not found["Asia/Tokyo"]
 
 
 def test_an_event_that_ends_at_midnight_does_not_touch_the_new_day():
