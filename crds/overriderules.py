@@ -2,18 +2,31 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from crds import names, selector, syntax
+from crds.base import rfc3339
 from crds.bounds import OVERRIDE, fitted
 from crds.changes import answers_for, same
 from crds.envelope import UnknownFields, envelope_rules, parsed_spec
-from crds.scheduleoverride import ENDS, FIXED_MESSAGE, IMMUTABLE, REQUESTED_BY, TARGET, OverrideSpec
+from crds.scheduleoverride import (
+    ENDS,
+    FIXED_MESSAGE,
+    IMMUTABLE,
+    REQUESTED_BY,
+    TARGET,
+    OverrideSpec,
+    OverrideStatus,
+    in_days,
+)
 from crds.violations import Violation, ViolationReason
 
 Raw = dict[str, Any]
 
 NAME_MAX: Final = syntax.PREFIX_MAX
+DEFAULT_LONGEST: Final = timedelta(days=31)
+"""How long after its acceptance an override may end, if the operator is not configured otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,21 @@ def _changed(raw: Raw, old: Raw) -> Iterator[Violation]:
     if same(spec.get("until"), before.get("until")) and not same(spec.get("requestedBy"), before.get("requestedBy")):
         given = spec.get("requestedBy")
         yield Violation.of("spec.requestedBy", given, REQUESTED_BY["message"], ViolationReason.FORBIDDEN)
+
+
+def end_warnings(spec: OverrideSpec, stored: Raw | None, now: datetime, longest: timedelta) -> Iterator[str]:
+    """What is legal but in vain: an end in the past, or later than the controller accepts.
+
+    `stored` is the object as the API server has it, whose status says when it was accepted.
+    """
+    if spec.until <= now:
+        yield f"spec.until: {rfc3339(spec.until)} is in the past; the override has no effect"
+    limit = (OverrideStatus.read((stored or {}).get("status")).accepted_at or now) + longest
+    if spec.until > limit:
+        yield (
+            f"spec.until: must be at most {in_days(longest)} after the override is accepted, {rfc3339(limit)}; "
+            "the controller does not accept it like this"
+        )
 
 
 def spec_of(raw: Raw | None) -> Raw:

@@ -11,10 +11,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from crds import names
-from crds.base import rfc3339
 from crds.changes import same
-from crds.overriderules import OverrideVerdict, check_override, spec_of
-from crds.scheduleoverride import OverrideSpec, OverrideStatus, in_days
+from crds.overriderules import DEFAULT_LONGEST, OverrideVerdict, check_override, end_warnings, spec_of
+from crds.scheduleoverride import OverrideSpec
 from crds.violations import Violation, ViolationReason, printable
 from webhooks.answers import AdmissionOutcome, Answer, allowed, not_ours_to_judge, rejection
 from webhooks.review import JSONPatch, Review, allow, refuse
@@ -27,7 +26,6 @@ MachineLookup = Callable[[str, str], bool | None]
 """Whether a ScheduledMachine exists, by namespace and name, from memory; None if that is not known."""
 
 ALL: Final = ""
-DEFAULT_LONGEST: Final = timedelta(days=31)
 RESOURCE: Final = f"{names.PLURAL}.{names.GROUP}"
 
 
@@ -107,15 +105,7 @@ class OverrideGate:
                 f"spec.machines: there is no ScheduledMachine {', '.join(missing)} in namespace "
                 f"{printable(review.namespace, 63)} yet; the override counts for it as soon as there is"
             )
-        now = self.now()
-        if spec.until <= now:
-            yield f"spec.until: {rfc3339(spec.until)} is in the past; the override has no effect"
-        limit = (OverrideStatus.read((review.old or {}).get("status")).accepted_at or now) + self.longest
-        if spec.until > limit:
-            yield (
-                f"spec.until: must be at most {in_days(self.longest)} after the override is accepted, "
-                f"{rfc3339(limit)}; the controller does not accept it like this"
-            )
+        yield from end_warnings(spec, review.old, self.now(), self.longest)
 
 
 def _judged(review: Review, given: Mapping[str, Any]) -> OverrideVerdict:

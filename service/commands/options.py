@@ -95,7 +95,20 @@ InfrastructureGroups = Annotated[Any, _policy("--infrastructure-groups", "API gr
 BootstrapKinds = Annotated[Any, _policy("--bootstrap-kinds", "Kinds allowed in bootstrapSpec; * matches any text.")]
 InfrastructureKinds = Annotated[Any, _policy("--infrastructure-kinds", "Kinds allowed in infrastructureSpec.")]
 RefusedKinds = Annotated[Any, _policy("--refused-kinds", "Kinds refused even if the lists above allow them.")]
+MaxOverrideDays = Annotated[
+    float,
+    typer.Option(
+        "--max-override-days",
+        metavar="DAYS",
+        min=0,
+        max=366,
+        help="How many days after its acceptance an override may end.",
+        show_default=False,
+        rich_help_panel=POLICY,
+    ),
+]
 
+MAX_OVERRIDE_DAYS: Final = 31.0
 BOOTSTRAP_GROUPS: Final = ",".join(sorted(DEFAULT_BOOTSTRAP_GROUPS))
 INFRASTRUCTURE_GROUPS: Final = ",".join(sorted(DEFAULT_INFRASTRUCTURE_GROUPS))
 BOOTSTRAP_KINDS: Final = ",".join(DEFAULT_BOOTSTRAP_KINDS)

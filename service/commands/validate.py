@@ -1,6 +1,6 @@
 """`5spot validate`: the admission webhook's verdict on manifests, offline."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
 import typer
@@ -51,6 +51,7 @@ def validate(  # noqa: PLR0913 - one parameter for each option
     bootstrap_kinds: options.BootstrapKinds = options.BOOTSTRAP_KINDS,
     infrastructure_kinds: options.InfrastructureKinds = options.INFRASTRUCTURE_KINDS,
     refused_kinds: options.RefusedKinds = options.REFUSED_KINDS,
+    max_override_days: options.MaxOverrideDays = options.MAX_OVERRIDE_DAYS,
 ) -> int:
     """Check all documents and print the verdicts."""
     from service.commands import verdicts  # noqa: PLC0415 - help does not wait for pydantic
@@ -66,10 +67,11 @@ def validate(  # noqa: PLR0913 - one parameter for each option
         refused_kinds=refused_kinds,
     )
     reading = verdicts.judge_all(given, policy, recursive=recursive)
-    judged = reading.judged
+    now = datetime.now(UTC)
+    judged = verdicts.with_vain_ends(reading.judged, now, timedelta(days=max_override_days))
     if any(each.calendar and each.calendar.ics for each in judged):
         from service.commands import calendars  # noqa: PLC0415 - only an ICS needs a process of its own
 
-        judged = calendars.with_broken_ics(judged, reading.contents, datetime.now(UTC).date())
+        judged = calendars.with_broken_ics(judged, reading.contents, now.date())
     verdicts.print_verdicts(judged, output)
     return verdicts.exit_code(judged, readable=reading.readable)

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from crds import names
@@ -11,10 +12,11 @@ from crds.calendarrules import KINDS as CALENDARS
 from crds.calendarrules import CalendarVerdict, check_calendar
 from crds.calendars import CalendarKind
 from crds.classrules import ClassVerdict, check_class
-from crds.overriderules import OverrideVerdict, check_override
+from crds.overriderules import OverrideVerdict, check_override, end_warnings
 from crds.providers import ProviderPolicy
 from crds.rules import Verdict, check
 from crds.schedulecalendar import CalendarSpec
+from crds.scheduleoverride import OverrideSpec
 from crds.schedulespec import ScheduleSpec
 from crds.violations import shown
 from service.commands.documents import Document, UnreadableFile, read
@@ -52,6 +54,11 @@ class Judged:
     def calendar(self) -> CalendarSpec | None:
         """The calendar, if it is one and can be read."""
         return self.verdict.spec if isinstance(self.verdict, CalendarVerdict) else None
+
+    @property
+    def override(self) -> OverrideSpec | None:
+        """The override, if it is one and can be read."""
+        return self.verdict.spec if isinstance(self.verdict, OverrideVerdict) else None
 
     def warned(self, warnings: Iterable[str]) -> "Judged":
         """The same with further warnings."""
@@ -184,6 +191,14 @@ def judge(document: Document, policy: ProviderPolicy, tenancies: Tenancies = NO_
     judgement = check_calendar(document.content, kind=CALENDARS[kind])
     in_none = CALENDARS[kind] is CalendarKind.CLUSTER
     return Judged(document, kind, name, "" if in_none else namespace, judgement)
+
+
+def with_vain_ends(judged: Iterable[Judged], now: datetime, longest: timedelta) -> list[Judged]:
+    """The verdicts, with a warning for each override that is over or ends later than the controller accepts."""
+    return [
+        each.warned(end_warnings(each.override, each.document.content, now, longest)) if each.override else each
+        for each in judged
+    ]
 
 
 def print_verdicts(judged: list[Judged], output: str) -> None:

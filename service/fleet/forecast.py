@@ -1,14 +1,12 @@
 """What will happen to a machine, and until when, in sentences; pure."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
+from crds.overriderules import DEFAULT_LONGEST
 from crds.overrides import OverrideState
 from service.decide.effective import Effective
 from service.fleet.overriding import Draft, OverridableMachine, Resumption
-
-LONGEST_BY_DEFAULT: Final = timedelta(days=31)
 
 
 def after_draft(machine: OverridableMachine, draft: Draft, now: datetime) -> list[str]:
@@ -96,7 +94,7 @@ def _end(machine: OverridableMachine, effective: Effective, at: datetime, now: d
 
 def _cautions(machine: OverridableMachine, until: datetime, now: datetime) -> Iterator[str]:
     yield from machine.outranked
-    if until - now > LONGEST_BY_DEFAULT:
-        days = LONGEST_BY_DEFAULT.days
+    if until - now > DEFAULT_LONGEST:
+        days = DEFAULT_LONGEST.days
         yield f"It ends more than {days} days ahead; by default the operator does not accept that. See 5spot overrides."
     yield from machine.notes

@@ -4,11 +4,14 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from crds.base import rfc3339
 from service.cli import main
+from tests.corpus import override
 from tests.crds.machines import machine, nested, scheduled
 from tests.service.commands.manifests import run_json, written
 
@@ -241,6 +244,27 @@ def test_one_unreadable_file_outweighs_a_rejected_one_and_the_rest_is_still_judg
     code, verdicts = run_json(capsys, "validate", "-f", str(tmp_path / "missing.yaml"), "-f", bad)
     assert code == 2
     assert [verdict["allowed"] for verdict in verdicts] == [False]
+
+
+def until(days, **status):
+    ends = datetime.now(UTC) + timedelta(days=days)
+    return override() | {"spec": {**override()["spec"], "until": rfc3339(ends)}, "status": status}
+
+
+def test_an_override_that_is_over_or_ends_too_late_gets_the_warning_of_the_webhook(tmp_path, capsys):
+    accepted = until(20, acceptedAt=rfc3339(datetime.now(UTC) - timedelta(days=12)))
+    code, found = run_json(capsys, "validate", written(tmp_path, until(-1), until(32), until(30), accepted))
+    assert (code, [each["allowed"] for each in found]) == (0, [True] * 4)
+    over, far, near, old = ("".join(each["warnings"]) for each in found)
+    assert over.endswith("is in the past; the override has no effect")
+    assert far.startswith("spec.until: must be at most 31 days after the override is accepted")
+    assert near == ""
+    assert "31 days after the override is accepted" in old
+
+
+def test_the_longest_override_is_what_the_operator_is_configured_to(tmp_path, capsys):
+    code, (found,) = run_json(capsys, "validate", written(tmp_path, until(32)), "--max-override-days", "40")
+    assert (code, found["warnings"]) == (0, [])
 
 
 def test_control_characters_never_reach_the_terminal(tmp_path, capsys):
