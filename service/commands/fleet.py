@@ -1,12 +1,13 @@
 """Reads ScheduledMachines from a cluster with the user's rights, for the commands that show machines."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from crds import names
+from crds import names, syntax
+from crds.invalid import InvalidValue, shown
 from crds.providers import ProviderPolicy
 from service.clock import Clock, SystemClock
 from service.commands import cluster
@@ -61,6 +62,10 @@ def scope(access: ClusterChoice, namespace: str | None, wanted: list[str], *, al
     """What the arguments ask for."""
     if all_namespaces and (namespace or wanted):
         raise UsageError("-A shows every namespace: give neither a NAME nor -n with it")
+    if namespace:
+        _require("--namespace", namespace, syntax.namespace)
+    for each in wanted:
+        _require("NAME", each, syntax.subdomain)
     try:
         clock = cluster.clock(access)
         if all_namespaces:
@@ -68,6 +73,13 @@ def scope(access: ClusterChoice, namespace: str | None, wanted: list[str], *, al
         return Scope(namespace or cluster.default_namespace(access), tuple(wanted), clock=clock)
     except ValueError as error:
         raise UsageError(f"cannot read the kubeconfig: {error}") from None
+
+
+def _require(what: str, given: str, parsed: Callable[[str], str]) -> None:
+    try:
+        parsed(given)
+    except InvalidValue as error:
+        raise UsageError(f"{what}: {shown(given)} {error}") from None
 
 
 async def read_machines(access: ClusterChoice, asked: Scope) -> list[Raw]:

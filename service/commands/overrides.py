@@ -45,6 +45,6 @@ def overrides(
     from service.commands import fleet, overrideprinting  # noqa: PLC0415 - help does not wait for pydantic
 
     access = options.ClusterChoice(kubeconfig, context)
-    scope = fleet.scope(access, namespace, [name] if name else [], all_namespaces=all_namespaces)
+    scope = fleet.scope(access, namespace, [] if name is None else [name], all_namespaces=all_namespaces)
     found = asyncio.run(overrideprinting.read(access, scope))
     return overrideprinting.show(found, scope, output)
