@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from crds.calendars import CalendarDates, CalendarProblem, UnreadableCalendar
 from crds.expansion import Computed, ExpansionRequest, Horizon, expanded, request_for
 from crds.schedulecalendar import CalendarSpec
-from service.calendars.worker import CPU_SECONDS
+from service.calendars.worker import CPU_SECONDS, INPUT_MAX
 
 WORKER: Final = ("-I", "-m", "service.calendars.worker")
 WALL_SECONDS: Final = 60.0
@@ -24,6 +24,7 @@ WALL_SECONDS: Final = 60.0
 BROKEN_REMEMBERED: Final = 1000
 NO_CONFIG_MAP: Final = "the ConfigMap or key that spec.ics.configMapKeyRef names does not exist or cannot be read"
 
+_TOO_LARGE: Final = "is too large to be read; make it smaller"
 _TOO_SLOW: Final = f"takes more than {CPU_SECONDS} s of processor time to read; make it smaller"
 
 
@@ -78,6 +79,9 @@ class Expander:
         return computed
 
     async def _ask(self, request: ExpansionRequest) -> Computed | str:
+        question = json.dumps(request.to_json()).encode()
+        if len(question) > INPUT_MAX:
+            return _TOO_LARGE
         worker = await asyncio.create_subprocess_exec(
             self._python,
             *WORKER,
@@ -88,7 +92,7 @@ class Expander:
         )
         try:
             async with asyncio.timeout(self._wall_seconds):
-                output, _ = await worker.communicate(json.dumps(request.to_json()).encode())
+                output, _ = await worker.communicate(question)
         except TimeoutError:
             raise _NoTurnError from None
         finally:

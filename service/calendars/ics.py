@@ -26,6 +26,9 @@ BYTE_ORDER_MARK: Final = "\ufeff"
 DAY_SECONDS: Final = 86400
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
+EARLIEST: Final = date.min + timedelta(days=4)
+LATEST: Final = date.max - timedelta(days=3)
+"""The library reads some days around a period, which have to exist."""
 
 
 class BrokenCalendar(ValueError):
@@ -44,7 +47,8 @@ def dates_of(text: str, first: date, last: date) -> tuple[list[list[Any]], list[
     days: list[list[Any]] = []
     events: list[list[Any]] = []
     # Wider than the period, as the dates of an event differ from zone to zone.
-    start, end = first - timedelta(days=2), last + timedelta(days=3)
+    start = max(first, EARLIEST) - timedelta(days=2)
+    end = min(last, LATEST) + timedelta(days=3)
     for calendar in _calendars(text):
         for occurrence in _occurrences(calendar, start, end):
             _sort_in(occurrence, days, events)

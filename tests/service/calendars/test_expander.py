@@ -163,6 +163,20 @@ async def test_a_broken_calendar_is_read_once_and_its_text_is_not_kept():
     assert all(len(content) + len(message) < 300 for content, message in expander._broken.items())
 
 
+async def test_a_text_that_the_worker_would_not_read_whole_is_too_large():
+    found = await dates({"ics": {"configMapKeyRef": {"name": "a", "key": "b"}}}, config_map="A" * 8 * MIB)
+    assert isinstance(found, UnreadableCalendar)
+    assert found.message == "ScheduleCalendar uk: spec.ics is too large to be read; make it smaller"
+
+
+@pytest.mark.parametrize(("year", "count"), [(1, 11), (2, 12), (9989, 12), (9999, 2)])
+async def test_calendars_are_read_at_both_ends_of_all_dates(year, count):
+    spec = CalendarSpec.parse({"ics": {"inline": calendar(all_day("00010101", "RRULE:FREQ=YEARLY"))}})
+    found = await Expander().dates("ScheduleCalendar uk", spec, date(year, 6, 1))
+    assert isinstance(found, CalendarDates)
+    assert len(found.days) == count
+
+
 async def test_a_calendar_that_names_too_many_dates_is_refused():
     daily = (all_day("20250101", "RRULE:FREQ=DAILY", uid=str(number)) for number in range(3))
     found = await read(calendar(*daily))
