@@ -95,6 +95,13 @@ def expanded(spec: CalendarSpec, computed: Computed | None = None) -> CalendarDa
     )
 
 
+def without_dates(dates: CalendarDates) -> str:
+    """What to say of a calendar that names no date at all; empty if it names one."""
+    if dates.days or dates.yearly or dates.events or dates.through is None:
+        return ""
+    return f"names no date until {date_of(dates.through)}; schedules that name it are as without it"
+
+
 class CalendarOutlook(NamedTuple):
     """A calendar's status, and the moment at which it will say something else."""
 
@@ -107,12 +114,12 @@ def outlook(
 ) -> CalendarOutlook:
     """What the controller reports of a calendar. It is to look again when the next date is over, or the year is."""
     if isinstance(dates, UnreadableCalendar):
-        ready = _ready(dates, now, generation, before)
+        ready = _ready(CalendarConditionReason.INVALID, dates.message, now, generation, before)
         return CalendarOutlook(CalendarStatus(conditions=(ready,), observed_generation=generation), None)
     today = day_of(now.astimezone(UTC).date())
     upcoming = dates.upcoming(today, NEXT_DATES_MAX, Zone.parse("UTC"))
     status = CalendarStatus(
-        conditions=(_ready(None, now, generation, before),),
+        conditions=(_ready(CalendarConditionReason.READ, without_dates(dates), now, generation, before),),
         next_dates=tuple(NextDate(date=each.date, name=_name(each.name) or None) for each in upcoming),
         known_through=None if dates.through is None else str(date_of(dates.through)),
         observed_generation=generation,
@@ -123,8 +130,9 @@ def outlook(
     return CalendarOutlook(status, datetime.combine(min(ends), datetime.min.time(), UTC) if ends else None)
 
 
-def _ready(problem: UnreadableCalendar | None, now: datetime, generation: int, before: CalendarStatus) -> Condition:
-    reason = CalendarConditionReason.INVALID if problem else CalendarConditionReason.READ
+def _ready(
+    reason: CalendarConditionReason, message: str, now: datetime, generation: int, before: CalendarStatus
+) -> Condition:
     old = next((each for each in before.conditions if each.type == reason.condition), None)
     since = old.last_transition_time if old and old.status == reason.status else now
     return Condition.parse(
@@ -132,7 +140,7 @@ def _ready(problem: UnreadableCalendar | None, now: datetime, generation: int, b
             "type": reason.condition,
             "status": reason.status,
             "reason": reason.value,
-            "message": problem.message if problem else "",
+            "message": message,
             "lastTransitionTime": rfc3339(since),
             "observedGeneration": generation,
         }

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 from crds.calendarrules import KINDS
 from crds.calendars import (
+    CalendarDates,
     CalendarKind,
     CalendarProblem,
     CalendarReference,
     Calendars,
     CalendarShelf,
     Undecidable,
-    UnreadableCalendar,
 )
+from crds.expansion import without_dates
 from crds.schedulespec import ScheduleSpec
 from service.calendars.expander import NO_CONFIG_MAP, Expander
 from service.calendars.manifests import config_map_of, reference_of, shelf_of
@@ -73,19 +74,24 @@ def from_files(
     )
 
 
-def with_broken_ics(judged: list[Judged], documents: list[Any], today: date) -> list[Judged]:
-    """The verdicts, with a warning for each calendar whose ICS is at hand and cannot be read: admission takes it."""
-    return [each.warned(_ics_warnings(each, documents, today)) for each in judged]
+def with_calendar_warnings(judged: list[Judged], documents: list[Any], today: date) -> list[Judged]:
+    """The verdicts, with a warning for each calendar of no use, which admission takes: it is broken, or has no dates.
+
+    An ICS in a ConfigMap that is not at hand is passed over.
+    """
+    return [each.warned(_warnings(each, documents, today)) for each in judged]
 
 
-def _ics_warnings(judged: Judged, documents: list[Any], today: date) -> list[str]:
-    if judged.calendar is None or judged.calendar.ics is None:
+def _warnings(judged: Judged, documents: list[Any], today: date) -> list[str]:
+    if judged.calendar is None or (judged.calendar.ics is None and judged.calendar.holidays is None):
         return []
     reference = CalendarReference(KINDS[judged.kind], judged.name)
     beside = [each for each in documents if config_map_of(each)]
     shelf = asyncio.run(shelf_of([judged.document.content, *beside], today, Expander()))
     found = shelf.seen_from(judged.namespace, [reference]).get(reference)
-    if not isinstance(found, UnreadableCalendar) or found.message.endswith(NO_CONFIG_MAP):
+    if isinstance(found, CalendarDates):
+        return [f"{reference} {empty}"] if (empty := without_dates(found)) else []
+    if found is None or found.message.endswith(NO_CONFIG_MAP):
         return []
     return [f"{found.message}; no schedule can use the calendar until it is corrected"]
 

@@ -36,7 +36,8 @@ Examples:
         its labels allow.
 
         Of a calendar in the iCalendar format the webhook reads only the size. Here a warning says if no schedule could
-        use it; give the file of its ConfigMap too.
+        use it; give the file of its ConfigMap too. Another names a calendar without any date, as of a country of which
+        no holidays are known.
     """),
     epilog=EPILOG,
 )
@@ -69,9 +70,9 @@ def validate(  # noqa: PLR0913 - one parameter for each option
     reading = verdicts.judge_all(given, policy, recursive=recursive)
     now = datetime.now(UTC)
     judged = verdicts.with_vain_ends(reading.judged, now, timedelta(days=max_override_days))
-    if any(each.calendar and each.calendar.ics for each in judged):
-        from service.commands import calendars  # noqa: PLC0415 - only an ICS needs a process of its own
+    if any(each.calendar and (each.calendar.ics or each.calendar.holidays) for each in judged):
+        from service.commands import calendars  # noqa: PLC0415 - only these need a process of their own
 
-        judged = calendars.with_broken_ics(judged, reading.contents, now.date())
+        judged = calendars.with_calendar_warnings(judged, reading.contents, now.date())
     verdicts.print_verdicts(judged, output)
     return verdicts.exit_code(judged, readable=reading.readable)

@@ -245,6 +245,14 @@ class TestOutlook:
         assert (status.conditions[0].status, status.conditions[0].reason) == ("True", "CalendarRead")
         assert changes_at == datetime(2026, 12, 26, tzinfo=UTC)
 
+    async def test_a_calendar_that_names_no_date_says_so(self):
+        says = "names no date until 2036-12-31; schedules that name it are as without it"
+        for spec in ({"holidays": {"country": "IO"}}, {"ics": {"inline": calendar()}}):
+            (ready,) = outlook(await dates(spec), self.NOW, 3, CalendarStatus())[0].conditions
+            assert (ready.status, ready.message) == ("True", says)
+        filled = await dates({"holidays": {"country": "IO"}, "yearly": ["12-25"]})
+        assert outlook(filled, self.NOW, 3, CalendarStatus())[0].conditions[0].message == ""
+
     def test_an_unreadable_calendar_reports_why(self):
         broken = UnreadableCalendar(CalendarProblem.INVALID, "ScheduleCalendar uk: spec.ics is nested too deeply")
         status, changes_at = outlook(broken, self.NOW, 3, CalendarStatus())

@@ -266,3 +266,13 @@ def test_an_ics_that_no_schedule_could_use_is_warned_of(tmp_path, capsys, beside
 def test_an_ics_that_is_not_at_hand_is_passed_over_as_the_webhook_does(tmp_path, capsys):
     code, (verdict,) = run_json(capsys, "validate", written(tmp_path, holidays(**MY_ICS)))
     assert (code, verdict["warnings"]) == (0, [])
+
+
+@pytest.mark.parametrize("empty", [{"holidays": {"country": "IO"}}, {"ics": {"inline": ics()}}])
+def test_a_calendar_without_any_date_is_warned_of(tmp_path, capsys, empty):
+    path = written(tmp_path, of_cluster(**empty), holidays(holidays={"country": "GB"}))
+    code, (warned, filled) = run_json(capsys, "validate", path)
+    assert code == 0
+    (warning,) = warned["warnings"]
+    assert warning.startswith("ClusterScheduleCalendar holidays names no date until ")
+    assert filled["warnings"] == []
