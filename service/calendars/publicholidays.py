@@ -1,5 +1,6 @@
 """Public holidays from the `holidays` package. Only the worker imports this: the package takes 20 MB."""
 
+import warnings
 from datetime import date
 from typing import Any, Final
 
@@ -16,7 +17,21 @@ def holidays_of(country: str, subdivision: str | None, first: date, last: date) 
     return [[day.toordinal() - _EPOCH, day.toordinal() - _EPOCH, name] for day, name in inside]
 
 
-def known_until(country: str, last: date) -> date:
+def known_until(country: str, first: date, last: date) -> date:
     """The last date of the period of which the holidays are known: some countries announce theirs year by year."""
     end_year: int = holidays.country_holidays(country).end_year
-    return min(last, date(min(end_year, date.max.year), 12, 31))
+    year = min(end_year, last.year)
+    while year > first.year and not _knows_all(country, year):
+        year -= 1
+    return min(last, date(year, 12, 31))
+
+
+def _knows_all(country: str, year: int) -> bool:
+    """The library warns of a year of which it knows only some, such as those without the lunar ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            holidays.country_holidays(country, years=year)
+        except UserWarning:
+            return False
+    return True

@@ -43,7 +43,7 @@ def _worked_out(request: dict[str, Any]) -> dict[str, Any]:
         from service.calendars import publicholidays  # noqa: PLC0415 - only who needs it pays for it
 
         days += publicholidays.holidays_of(request["country"], request["subdivision"], first, last)
-        known_until = publicholidays.known_until(request["country"], last)
+        known_until = publicholidays.known_until(request["country"], first, last)
     if request["ics"] is not None:
         from service.calendars.ics import BrokenCalendar, dates_of  # noqa: PLC0415
 

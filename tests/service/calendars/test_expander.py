@@ -69,6 +69,15 @@ async def test_holidays_that_a_country_announces_year_by_year_are_known_for_as_l
     assert status.known_through == str(announced)
 
 
+async def test_a_year_of_which_only_some_holidays_are_known_is_not_known():
+    spec = CalendarSpec.parse({"holidays": {"country": "IN"}})
+    with pytest.warns(UserWarning, match="from 2001 to 2035"):
+        holidays.country_holidays("IN", years=2036)
+    found = await Expander().dates("ScheduleCalendar india", spec, date(2029, 6, 1))
+    assert isinstance(found, CalendarDates)
+    assert found.through == day_of(date(2035, 12, 31))
+
+
 async def test_all_parts_of_a_calendar_are_taken_together():
     found = await dates(
         {
