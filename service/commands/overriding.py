@@ -6,9 +6,11 @@ What an override says is worked out in `service.fleet.overriding`; the rights ar
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from crds.values import InvalidValue, parse_duration
+from service.clock import Clock
 from service.commands import fleet
 from service.commands.fleet import Scope
 from service.commands.options import OPERATOR_NAMESPACE, ClusterChoice
@@ -19,6 +21,7 @@ from service.fleet.overriding import LONGEST, Draft, Ending, OverridableMachine,
 from service.kube.client import Client
 
 _Act = Callable[[Client, OverridableMachine, datetime], Awaitable[Sequence[str]]]
+CLOCKS_DIFFER: Final = timedelta(seconds=5)
 
 
 def ending(until: str | None, length: str | None, asked: Scope) -> Ending:
@@ -46,7 +49,7 @@ def resume(access: ClusterChoice, asked: Scope, drafted: Callable[[OverridableMa
 async def _with_machine(access: ClusterChoice, asked: Scope, act: _Act) -> int:
     async with await fleet.connected(access) as client:
         raw = await fleet.read_machine(client, asked, asked.wanted[0])
-        now = asked.clock.now()
+        now = _now(client, asked.clock)
         stored = await fleet.read_calendars(client, raw)
         shelf = await stored.shelf(now.date(), OPERATOR_NAMESPACE)
         with fleet.readable("ScheduleOverrides"):
@@ -78,3 +81,9 @@ async def _resume(
     warnings = await requests.resume(client, machine, found, now)
     deleted = [f"Deleted ScheduleOverride {each.name}." for each in found.delete]
     return [*forecast.after_resumption(machine, found, now), *deleted, *warnings]
+
+
+def _now(client: Client, clock: Clock) -> datetime:
+    """The API server's time: by a clock that is behind, the window that has just opened is still the next one."""
+    now, ahead = clock.now(), timedelta(seconds=client.skew_seconds or 0)
+    return now - ahead if abs(ahead) > CLOCKS_DIFFER else now

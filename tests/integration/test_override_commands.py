@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,6 +96,22 @@ async def test_skip_leaves_out_the_next_window_and_resume_takes_that_back(desks:
     assert await run(desks, "alice", "resume", "desk-7") == 0
     assert await found(desks) == []
     assert "desk-7 follows its schedule: it is out of service until" in capsys.readouterr().out
+
+
+async def test_a_window_that_is_open_is_not_the_next_for_a_user_whose_clock_is_behind(
+    desks: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, behind = datetime.now(UTC), timedelta(minutes=30)
+    opened, closes = now - timedelta(minutes=10), now + timedelta(hours=1)
+    windows = [{"from": f"{opened:%H:%M}", "to": f"{closes:%H:%M}"}]
+    spec = {"spec": {"schedule": {"windows": windows}}}
+    await desks.admin.patch(SCHEDULED_MACHINES, "desk-7", spec, namespace=desks.namespace)
+    seconds = SimpleNamespace(**vars(time) | {"time": lambda: time.time() - behind.total_seconds()})
+    monkeypatch.setattr("service.clock.SystemClock.now", lambda _: datetime.now(UTC) - behind)
+    monkeypatch.setattr("service.kube.transport.time", seconds)
+    assert await run(desks, "alice", "skip", "desk-7") == 0
+    [found_spec] = await found(desks)
+    assert datetime.fromisoformat(found_spec["from"]) > now + timedelta(hours=20)
 
 
 async def test_suspend_closes_and_resume_returns_in_spite_of_an_override_for_others_too(desks: Door) -> None:
