@@ -175,7 +175,9 @@ def _check_rule(rule: Any) -> None:
 def _occurrences(calendar: Any, start: date, end: date) -> Iterator[Any]:
     try:
         yield from recurring_ical_events.of(calendar, components=["VEVENT"]).between(start, end)
-    except (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError):
+    except OverflowError:
+        raise BrokenCalendar("has an event or a rule that reaches thousands of years; give it an earlier end") from None
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
         raise BrokenCalendar("has an event whose times or rules make no sense") from None
 
 

@@ -108,6 +108,12 @@ def test_nothing_recurs_more_often_than_daily(rule, says):
         dates_of(calendar(event("DTSTART:20261224T120000Z", f"RRULE:{rule}")), FIRST, LAST)
 
 
+@pytest.mark.parametrize("lines", [("20261224", "DTEND;VALUE=DATE:99991231"), ("99991231",)])
+def test_an_event_until_the_end_of_all_dates_is_to_end_earlier(lines):
+    with pytest.raises(BrokenCalendar, match="reaches thousands of years; give it an earlier end"):
+        dates_of(calendar(all_day(*lines)), FIRST, LAST)
+
+
 @pytest.mark.parametrize(
     "line",
     [
