@@ -50,7 +50,10 @@ async def lines(chunks: AsyncIterator[bytes], most: int = LINE_BYTES) -> AsyncIt
     size = 0
     async for chunk in chunks:
         *ended, rest = chunk.split(b"\n")
-        for last in ended:
+        del chunk  # it may take hours until the next one comes, and chunk and lines would wait with it
+        ended.reverse()
+        while ended:
+            last = ended.pop()
             yield _line([*parts, last], size + len(last), most)
             parts = []
             size = 0
