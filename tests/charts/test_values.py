@@ -56,6 +56,22 @@ def test_values_that_cannot_work_are_refused_by_name(helm, values, why):
 
 
 @pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("networkPolicy.apiServers", {"networkPolicy": {"apiServers": ["10.0.0.10/32"]}}),
+        ("networkPolicy.metricsFrom", {"networkPolicy": {"metricsFrom": [{"podSelector": {}}]}}),
+        ("networkPolicy.egress.enabled", {"networkPolicy": {"egress": {"enabled": True}}}),
+        ("console.from", {"console": {"from": [{"podSelector": {}}]}}),
+    ],
+)
+def test_a_limit_that_needs_a_network_policy_is_refused_without_one(helm, name, values):
+    helm.template(values)
+    values = {**values, "networkPolicy": {**values.get("networkPolicy", {}), "enabled": False}}
+    with pytest.raises(HelmError, match=rf"{name}: limits nothing without a NetworkPolicy; set networkPolicy\.enabled"):
+        helm.template(values)
+
+
+@pytest.mark.parametrize(
     "values",
     [{}, {"image": {"digest": "sha256:" + "0" * 64}}, {"operator": {"enabled": False}, "agent": {"enabled": True}}],
 )
