@@ -134,8 +134,8 @@ def _schema(text: str) -> str:
 
 
 def _property(field: dict[str, Any]) -> dict[str, Any]:
-    kept = ("type", "enum", "minimum", "maximum", "exclusiveMinimum", "description")
-    return {key: field[key] for key in kept if key in field}
+    bounds = ("minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern")
+    return {key: field[key] for key in ("type", "enum", *bounds, "description") if key in field}
 
 
 def _camel(name: str) -> str:

@@ -68,6 +68,20 @@ def _https(text: str) -> str:
     return text
 
 
+_SEGMENT: Final = r"([A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})*"
+_PATH: Final = r"([A-Za-z0-9._~!$&'()*+,;=@:/-]|%[0-9A-Fa-f]{2})*"
+_REST: Final = r"([A-Za-z0-9._~!$&'()*+,;=@:/?-]|%[0-9A-Fa-f]{2})*"
+_SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*:(//\[[0-9A-Fa-f:.]+\])?"
+URI_REFERENCE: Final = rf"^({_SCHEME}{_PATH}|{_SEGMENT}(/{_PATH})?)(\?{_REST})?(#{_REST})?$"
+"""As RFC 3986 has it, the chart's schema too; a relative one has no colon before its first slash."""
+
+
+def _uri_reference(text: str) -> str:
+    if not re.fullmatch(URI_REFERENCE, text):
+        raise ValueError("must be a URI reference (RFC 3986), such as /5spot/production")
+    return text
+
+
 class InvalidSettingsError(ValueError):
     """A setting is invalid; the message names it and where it came from."""
 
@@ -219,11 +233,13 @@ class Settings(BaseSettings):
     notify_closing_minutes: float = Field(
         15.0, ge=0, le=1440, description="How many minutes before a shutdown a notification announces it; 0: none does."
     )
-    notify_source: str = Field(
+    notify_source: Annotated[str, AfterValidator(_uri_reference)] = Field(
         "/5spot",
         min_length=1,
         max_length=256,
-        description="The `source` of the CloudEvents: a URI that tells this operator from others.",
+        json_schema_extra={"pattern": URI_REFERENCE},
+        description="The `source` of the CloudEvents: a URI, or a path such as `/5spot/production`, that tells this "
+        "operator from others.",
     )
     workers: int = Field(16, ge=1, le=256, description="How many ScheduledMachines are reconciled at the same time.")
     instance_count: int = Field(

@@ -45,6 +45,8 @@ def rendered(helm, release, values=None, namespace="here"):
         ({"resources": {"limit": {"cpu": "1"}}}, "limit"),
         ({"nameOverride": "My App"}, "nameOverride"),
         ({"image": {"repository": "registry.example.org/5spot:1.0"}}, "repository"),
+        ({"settings": {"notifySource": "5-Spot, production"}}, "notifySource"),
+        ({"settings": {"notifySource": ""}}, "notifySource"),
         ({"image": {"repository": "https://registry.example.org/5spot"}}, "repository"),
         ({"image": {"repository": "registry.example.org//5spot"}}, "repository"),
         ({"podDisruptionBudget": {"maxUnavailable": "0%"}}, "maxUnavailable"),

@@ -167,3 +167,16 @@ def test_what_cannot_be_used_is_named_with_its_flag(words: tuple[str, ...], says
 def test_the_reference_page_lists_every_setting_with_its_default():
     page = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
     assert page.endswith(reference())
+
+
+@pytest.mark.parametrize(
+    "source", ["/5spot", "5spot/a?b=c#d", "urn:uuid:6e8bc430", "https://[::1]:8443/%C3%A9", "//example.org/5spot", "#a"]
+)
+def test_the_source_of_notifications_is_any_uri_reference(source: str):
+    assert read("--notify-source", source).notify_source == source
+
+
+@pytest.mark.parametrize("source", ["my operator", "/é", "/%zz", "5:spot", "a#b#c", "/a\n", "/<a>", "/[a]", "/a\\b"])
+def test_a_source_of_notifications_that_is_no_uri_reference_is_refused_with_a_sentence(source: str):
+    with pytest.raises(InvalidSettingsError, match=r"notify.source.*must be a URI reference \(RFC 3986\), such as "):
+        read("--notify-source", source)
