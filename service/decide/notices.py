@@ -160,7 +160,13 @@ def _detail(after: ScheduledMachineStatus, kind: NoticeType, reason: str) -> str
         return machine
     if kind is NoticeType.OVERRIDE:
         return after.override.name if after.override else ""
-    return f"{reason}|{machine}" if kind is NoticeType.ERROR else ""
+    return f"{reason}|{machine}|{_began(after, reason)}" if kind is NoticeType.ERROR else ""
+
+
+def _began(after: ScheduledMachineStatus, reason: str) -> str:
+    """When a condition with this reason changed last, so that an error that comes back is another."""
+    times = [condition.last_transition_time for condition in after.conditions if condition.reason == reason]
+    return rfc3339(max(times)) if times else ""
 
 
 def _closes(s: Situation, after: ScheduledMachineStatus, opened: str) -> str | None:

@@ -25,7 +25,8 @@ from service.runtime.key import Key
 QUEUE_MAX: Final = 1000
 PAUSES: Final = Backoff(base=1.0, cap=60.0)
 ATTEMPTS_IN_A_ROW: Final = 6
-"""After these, about a minute, the others go first: the receiver may only fail to take this one."""
+SECONDS_IN_A_ROW: Final = 60.0
+"""After so many attempts or such a wait the others go first: the receiver may only fail to take this one."""
 
 log = structlog.get_logger(__name__)
 
@@ -96,17 +97,19 @@ class Notifier:
         self._added.set()
 
     async def _send_all(self) -> None:
-        attempts = 0
+        attempts, waited = 0, 0.0
         while self._queue:
-            pause = await self._send(self._queue[0])
-            if pause is None:
+            asked = await self._send(self._queue[0])
+            if asked is None:
                 self._queue.popleft()
-                attempts = 0
+                attempts, waited = 0, 0.0
                 continue
             attempts += 1
-            if attempts >= ATTEMPTS_IN_A_ROW:
+            pause = asked or PAUSES.seconds(attempts, chance=0.0)
+            waited += pause
+            if attempts >= ATTEMPTS_IN_A_ROW or waited >= SECONDS_IN_A_ROW:
                 self._queue.rotate(-1)
-            await asyncio.sleep(pause or PAUSES.seconds(attempts, chance=0.0))
+            await asyncio.sleep(pause)
         self._added.clear()
         self._idle.set()
 

@@ -18,7 +18,8 @@ FILE_MAX: Final = 1024 * 1024
 """As much as a Secret holds; a bundle of CAs can be long."""
 REFUSALS: Final = frozenset({400, 413, 415, 422})
 """Answers about this one notification. Others, such as 401 or a redirect, end when an administrator acts."""
-RETRY_AFTER_MAX: Final = 300.0
+RETRY_AFTER_MAX: Final = 60.0
+"""As long as the longest pause without one: the notifications behind this one wait as well."""
 
 
 class SinkRefused(Exception):

@@ -7,7 +7,8 @@ import pytest
 
 from crds import names
 from crds.overrides import Override, OverrideState
-from crds.status import OverrideInForce, Phase
+from crds.status import Condition, OverrideInForce, Phase, ScheduledMachineStatus
+from service.decide.events import new_events
 from service.decide.lifecycle import decide
 from service.decide.notices import NoticeType, announcement, announcement_due, notices_of
 from service.decide.outcome import Outcome
@@ -16,7 +17,18 @@ from service.decide.reasons import ProviderReason, Reason
 from service.decide.report import report
 from service.decide.situation import Situation
 from service.decide.world import Role
-from tests.service.decide.builders import CLOSES, MINUTE, MORNING, OPENS, child, intent, machine, running_world, world
+from tests.service.decide.builders import (
+    CLOSES,
+    MINUTE,
+    MORNING,
+    OPENS,
+    child,
+    cluster,
+    intent,
+    machine,
+    running_world,
+    world,
+)
 
 LEAD = 15 * MINUTE
 HOUR = 60 * MINUTE
@@ -162,6 +174,34 @@ def test_two_errors_and_two_overrides_of_one_window_differ():
     event = Event(Reason.OVERRIDE_BEGAN, "text")
     assert one(event, after=night).id != one(event, after=day).id
     assert one(event, after=night).data["override"] == {"name": "night", "state": "Open", "by": "ada"}
+
+
+def test_an_error_that_comes_back_has_another_id_and_one_that_goes_on_the_same():
+    s, after = in_service()
+    error = Event(Reason.FORBIDDEN, "text")
+
+    def since(moment, reason=Reason.FORBIDDEN):
+        ready = Condition(type="Ready", status="False", reason=reason, message="text", last_transition_time=moment)
+        return after.model_copy(update={"conditions": (ready,)})
+
+    assert one(error, s, since(OPENS)).id == one(error, replace(s, now=MORNING + MINUTE), since(OPENS)).id
+    assert one(error, s, since(OPENS)).id != one(error, s, since(MORNING)).id
+    others = [since(OPENS, Reason.CLUSTER_NOT_FOUND), since(MORNING, Reason.CLUSTER_NOT_FOUND)]
+    assert len({one(error, s, other).id for other in others}) == 1, "the conditions say nothing about this error"
+
+
+def test_a_cluster_that_is_missing_twice_while_a_schedule_is_open_is_two_errors():
+    of = intent(schedule={"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]})
+    before, errors = ScheduledMachineStatus(), []
+    for minute, found in enumerate((None, None, cluster(), None)):
+        s = Situation.at(of, replace(world(cluster=found), status=before), OPENS + minute * MINUTE)
+        plan = decide(s.intent, s.world, s.now)
+        after = report(s, plan, Outcome())
+        notices = notices_of(s, after, new_events(before, after, plan, Outcome()))
+        errors += [notice for notice in notices if notice.type is NoticeType.ERROR]
+        before = after
+    assert [notice.data["reason"] for notice in errors] == ["ClusterNotFound"] * 2
+    assert errors[0].id != errors[1].id
 
 
 def test_a_close_is_announced_some_time_before_the_shutdown():

@@ -115,6 +115,27 @@ async def test_one_that_the_receiver_cannot_take_does_not_hold_up_the_others(rec
     assert [event.get_id() for event in receiver.events] == ["id-2", "id-3", "id-1"]
 
 
+@pytest.mark.parametrize(("asked", "attempts"), [("300", 1), ("59", 2), ("11", 6)])
+async def test_one_that_comes_back_with_retry_after_holds_up_the_others_for_two_minutes_at_most(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, asked: str, attempts: int
+) -> None:
+    pauses = list[float]()
+    sleep = asyncio.sleep
+
+    async def skip(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", skip)
+    receiver.answers = [(429, {"Retry-After": asked})] * attempts
+    async with running(sink(receiver)) as notifier:
+        for number in (1, 2, 3):
+            notifier._put(notice(number))
+        await notifier.finish(60)
+    assert [event.get_id() for event in receiver.events] == ["id-2", "id-3", "id-1"]
+    assert 60 <= sum(pauses) <= 120
+
+
 async def test_a_full_queue_drops_and_counts(receiver: Receiver) -> None:
     notifier = Notifier(sink(receiver))
     dropped = counted("dropped")
@@ -182,7 +203,7 @@ async def test_a_pause_that_the_receiver_asks_for_is_kept_within_limits(receiver
         with pytest.raises(Unanswered) as error:
             await found.post(b"{}", "application/json")
         pauses.append(error.value.retry_after)
-    assert pauses == [7.0, 300.0, None]
+    assert pauses == [7.0, 60.0, None]
     await found.close()
 
 
