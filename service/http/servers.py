@@ -72,6 +72,14 @@ class _Protocol(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """No server here speaks WebSocket or h2c: the request is answered, and its connection ends.
+
+        The parser takes it to have no body, and what follows may be none of HTTP.
+        """
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= QUEUED_MAX:
             raise TooManyQueuedError  # the parser stops, and the connection ends with a 400

@@ -189,3 +189,14 @@ def test_every_address_means_both_families():
 def test_one_address_is_only_that_one():
     with bound("127.0.0.1", 0) as listener:
         assert listener.family is socket.AF_INET
+
+
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
+async def test_an_upgrade_is_answered_without_a_log_line_and_ends_the_connection(
+    protocol: bytes, caplog: pytest.LogCaptureFixture
+):
+    async with connected() as (reader, writer):
+        writer.write(HEAD + b"Connection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n")
+        received = await asyncio.wait_for(reader.read(), 60)
+    assert received.startswith(ANSWERED)
+    assert caplog.records == []
