@@ -14,8 +14,8 @@ Examples:
 UP: Final = """
 Starts two real Kubernetes clusters on loopback: a management cluster with Cluster API and a provider of simulated
 hosts, and a workload cluster for their Nodes. A Cluster `demo` in namespace `default` is ready to use. The CRD and the
-webhooks are installed, and the operator runs, on request with a clock of its own, which `5spot status`, `why`, `top`,
-`console`, `report` and the commands for overrides follow.
+webhooks are installed, and the operator runs, on request with a clock of its own, which `5spot status`, `why`,
+`preview`, `top`, `console`, `report` and the commands for overrides follow.
 
 Everything runs until Ctrl-C, which removes all of it. The first start builds the programs, which takes several minutes.
 

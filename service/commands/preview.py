@@ -7,6 +7,7 @@ import typer
 
 from crds import names
 from crds.providers import ProviderPolicy
+from service.clock import SystemClock
 from service.commands import options
 from service.commands.help import ReadableCommand, paragraphs
 from service.commands.times import DAYS_MAX, first_instant
@@ -93,7 +94,6 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     """Print the windows of all ScheduledMachines asked for."""
     from service.commands import printing, verdicts, windows  # noqa: PLC0415 - help does not wait for pydantic
 
-    span = windows.DayRange.starting(start, days)
     policy = ProviderPolicy(
         bootstrap_groups=frozenset(bootstrap_groups),
         infrastructure_groups=frozenset(infrastructure_groups),
@@ -103,6 +103,7 @@ def preview(  # noqa: PLR0913 - one parameter for each option
     )
     paths, in_cluster = windows.sorted_out(what or [], files or [], namespace)
     if paths:
+        span = windows.DayRange.starting(start, days, SystemClock())
         reading = verdicts.judge_all(paths, policy, recursive=recursive, wanted=(names.KIND,))
         found = windows.of_files(reading, span, operator_namespace)
         return printing.print_windows(found, span, output, readable=reading.readable)
@@ -110,5 +111,6 @@ def preview(  # noqa: PLR0913 - one parameter for each option
 
     access = options.ClusterChoice(kubeconfig, context)
     place = storedwindows.Stored(in_cluster, namespace, operator_namespace)
+    span = windows.DayRange.starting(start, days, storedwindows.clock(place, access))
     found = storedwindows.of_cluster(place, access, policy, span)
     return printing.print_windows(found, span, output)

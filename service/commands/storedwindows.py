@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crds import names
 from crds.providers import ProviderPolicy
+from service.clock import Clock
 from service.commands import cluster
 from service.commands.documents import Document
 from service.commands.options import ClusterChoice
@@ -31,13 +33,25 @@ class Stored(NamedTuple):
     operator_namespace: str
 
 
+def clock(stored: Stored, access: ClusterChoice) -> Clock:
+    """The clock that schedules follow in that cluster."""
+    with _explained(stored):
+        return cluster.clock(access)
+
+
 def of_cluster(stored: Stored, access: ClusterChoice, policy: ProviderPolicy, span: DayRange) -> PreviewInput:
     """The verdict on objects in a cluster, the calendars that they name, and the overrides about them."""
-    try:
+    with _explained(stored):
         judged, found, overrides = asyncio.run(_read(stored, access, policy))
+    return PreviewInput(judged, found.source(span.today, stored.operator_namespace), overrides)
+
+
+@contextmanager
+def _explained(stored: Stored) -> Iterator[None]:
+    try:
+        yield
     except (KubeError, ValueError) as error:  # ValueError: the kubeconfig
         raise UsageError(f"cannot read from the cluster: {error}{_hint(stored.wanted)}") from None
-    return PreviewInput(judged, found.source(span.today, stored.operator_namespace), overrides)
 
 
 def _hint(wanted: list[str]) -> str:
@@ -57,14 +71,14 @@ async def _read(
         documents = [Document("the cluster", 1, _whole(each)) for each in found]
         tenancies = await classes.read_stored(client, (each.content for each in documents), policy)
         judged = [judge(each, policy, tenancies) for each in documents]
-        overrides = await _stored_overrides(client, namespace)
+        overrides = await _stored_overrides(client, namespace, cluster.clock(access))
         return judged, await read_stored(client, judged, stored.operator_namespace), overrides
 
 
-async def _stored_overrides(client: Client, namespace: str) -> ListedOverrides:
+async def _stored_overrides(client: Client, namespace: str, clock: Clock) -> ListedOverrides:
     """The overrides of a namespace; without the right to list them the windows are shown all the same."""
     try:
-        return await list_overrides(client, namespace, datetime.now(UTC))
+        return await list_overrides(client, namespace, clock.now())
     except Forbidden:
         sys.stderr.write(f"you may not list ScheduleOverrides in namespace {namespace}: they are not shown\n")
         return ListedOverrides()

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from crds import names
 from crds.values import Zone
+from service.clock import Clock
 from service.commands import calendars
 from service.commands.bars import Period
 from service.commands.calendars import AvailableCalendars
@@ -26,9 +27,9 @@ class DayRange:
     days: int
 
     @classmethod
-    def starting(cls, start: date | None, days: int) -> Self:
+    def starting(cls, start: date | None, days: int, clock: Clock) -> Self:
         """From `start` or from now."""
-        span = cls(start or datetime.now(UTC).replace(microsecond=0), days)
+        span = cls(start or clock.now().replace(microsecond=0), days)
         try:
             span.period(Zone.parse("UTC"))
         except OverflowError:

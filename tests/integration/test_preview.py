@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from crds import names
 from crds.calendarschema import calendar_definitions
 from crds.overrideschema import override_definition
 from local.cluster import LocalCluster
 from local.crds import apply
 from service.cli import main
+from service.clock import SimulatedClock
 from service.kube.client import Client
 from service.kube.resource import (
     CLUSTER_SCHEDULE_CALENDARS,
@@ -96,6 +99,21 @@ async def test_the_contexts_namespace_is_the_default(
     own.write_text(yaml.safe_dump(config))
     monkeypatch.setenv("KUBECONFIG", str(own))
     assert await asyncio.to_thread(main, ["preview", "desk-7", *PERIOD]) == 0
+
+
+async def test_on_a_local_control_plane_the_period_begins_at_the_time_of_its_operator(
+    small_cluster: LocalCluster, desk: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = SimulatedClock.starting(datetime(2031, 3, 10, tzinfo=UTC)).to_json()
+    config = yaml.safe_load(small_cluster.kubeconfig.read_text())
+    for entry in config["contexts"]:
+        entry["context"]["extensions"] = [{"name": names.CLOCK_EXTENSION, "extension": clock}]
+    own = tmp_path / "config"
+    own.write_text(yaml.safe_dump(config))
+    words = ["preview", "--kubeconfig", str(own), "desk-7", "-n", desk, "--days", "1", "-o", "json"]
+    assert await asyncio.to_thread(main, words) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert [each["opens"] for each in entry["windows"]] == ["2031-03-10T09:00:00Z"]
 
 
 async def test_what_the_cluster_does_not_have_exits_2(
