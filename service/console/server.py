@@ -1,22 +1,27 @@
 """The console as one application: its routes, its pages, and what errors become."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Final, Protocol
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
 from service.console import answers, api
 from service.console.api import NoSession
-from service.console.guard import AllowedOrigins, Guard
+from service.console.guard import SAFE, AllowedOrigins, Guard
 from service.console.viewer import Viewer
 from service.fleet.overriding import PointlessError
 from service.fleet.requests import RefusedError
 from service.kube.errors import Forbidden, KubeError, NotFound
 
 PAGES: Final = ("/", "/fleet", "/week", "/machine/{namespace}/{name}", "/calendars", "/overrides", "/report")
+FOR_SCRIPTS: Final = ("api", "static")
+"""What addresses begin with that nobody types."""
 TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 STATUSES: Final[Mapping[type[Exception], int]] = {NotFound: 404, Forbidden: 403, RefusedError: 403, PointlessError: 409}
 
@@ -43,7 +48,7 @@ class Entrance(Protocol):
 
 def application(entrance: Entrance, origins: AllowedOrigins) -> FastAPI:
     """The application behind its guard."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.entrance = entrance
     app.include_router(api.router)
     entrance.routes(app)
@@ -60,19 +65,32 @@ def _add_pages(app: FastAPI) -> None:
         return files["index.html"]
 
     for path in PAGES:
-        app.get(path)(page)
+        for address in {path, path.rstrip("/") + "/"}:
+            app.api_route(address, methods=[*SAFE])(page)
 
-    @app.get("/health")
+    @app.api_route("/health", methods=[*SAFE])
     async def health() -> Response:
         return answers.data({"well": True})
 
-    @app.get("/favicon.ico")
+    @app.api_route("/favicon.ico", methods=[*SAFE])
     async def icon() -> Response:
         return files["mark.svg"]
 
-    @app.get("/static/{name}")
+    @app.api_route("/static/{name}", methods=[*SAFE])
     async def static(name: str) -> Response:
         return files.get(name) or answers.refused(404, "There is no such file.")
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        if error.status_code != HTTPStatus.NOT_FOUND or not _typed(request):
+            return await http_exception_handler(request, error)
+        index = files["index.html"]
+        return Response(index.body, error.status_code, headers=dict(index.headers))
+
+
+def _typed(request: Request) -> bool:
+    """Whether a request is for an address that a user may have typed, so that a page has to answer."""
+    return request.method in SAFE and request.url.path.split("/")[1] not in FOR_SCRIPTS
 
 
 def _files() -> dict[str, Response]:

@@ -178,6 +178,28 @@ async def test_the_page_of_a_machine_that_is_deleted_says_so_and_offers_nothing(
     assert await page.run("return document.querySelectorAll('.actions [data-action], .pill').length") == 0
 
 
+async def test_an_open_yaml_keeps_its_place_while_a_machine_changes(page: Page, client: Client, namespace: str) -> None:
+    await page.open(f"/machine/{namespace}/desk-0")
+    await page.click(".yaml summary")
+    await page.run("document.querySelector('.yaml pre').scrollTop = 100")
+    stored = await client.get(SCHEDULED_MACHINES, "desk-0", namespace=namespace)
+    whole = {**SCHEDULED_MACHINES.envelope(), **stored, "status": {**stored["status"], "message": "Quite another one"}}
+    await client.replace(SCHEDULED_MACHINES, "desk-0", whole, namespace=namespace, subresource="status")
+    shown = "return document.querySelector('.yaml pre').textContent.includes('Quite another one')"
+    await page.until(lambda: page.run(shown), "the change")
+    assert await page.run("return document.querySelector('.yaml[open] pre').scrollTop") == 100
+
+
+async def test_an_address_without_a_page_says_so_and_leads_back(page: Page) -> None:
+    await page.open("/flet")
+    await page.shows("The console has no page /flet.")
+    assert await page.serious_problems() == []
+    await page.click("#main a")
+    await page.shows("desk-0")
+    await page.open("/week/")
+    await page.find(".track-line .piece.served")
+
+
 async def test_keys_change_pages_and_find_the_search_field(page: Page) -> None:
     await page.open("/fleet")
     await page.shows("desk-0")

@@ -158,6 +158,33 @@ async def test_only_files_of_the_pages_are_served(page: httpx.AsyncClient, path:
     assert b"import" not in answer.content
 
 
+@pytest.mark.parametrize("path", ["/flet", "/machine/desk-7", "/machine/a/b/c", "/fleet/x", "//"])
+async def test_a_mistyped_address_is_answered_with_the_consoles_own_page(page: httpx.AsyncClient, path: str) -> None:
+    answer = await page.get(str(page.base_url).rstrip("/") + path)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert answer.content == (await page.get("/fleet")).content
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/api/flet"), ("GET", "/api/machines/"), ("POST", "/flet")])
+async def test_what_scripts_ask_for_in_vain_is_answered_in_json(
+    page: httpx.AsyncClient, method: str, path: str
+) -> None:
+    answer = await page.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+
+
+@pytest.mark.parametrize("path", ["/", "/fleet", "/machine/a/b", "/static/main.js", "/favicon.ico", "/health", "/flet"])
+async def test_a_head_is_answered_like_a_get_without_its_body(page: httpx.AsyncClient, path: str) -> None:
+    head, whole = await page.head(path), await page.get(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-length"] == whole.headers["content-length"] == str(len(whole.content))
+
+
+async def test_an_address_that_ends_with_a_slash_is_not_redirected_to_another_scheme(page: httpx.AsyncClient) -> None:
+    for path in ("/fleet/", "/machine/a/b/"):
+        assert (await page.get(path)).status_code == 200, path
+
+
 async def test_pages_run_no_script_but_their_own(page: httpx.AsyncClient) -> None:
     answer = await page.get("/fleet")
     policy = answer.headers["content-security-policy"]

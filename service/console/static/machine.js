@@ -68,7 +68,8 @@ export function machine(main, [namespace, name]) {
   const needle = h("div", { class: "needle", "aria-hidden": "true" });
   const strip = h("section", { class: "card strip", "aria-label": "This week and the next" }, scale, h("div", { class: "strip-line" }, track, needle), legend());
   const range = { begins: startOfWeek(now()), ends: startOfDay(startOfWeek(now()), 14) };
-  let yamlOpen = false, progress = null, offered = "";
+  const text = h("pre", { tabindex: "0" }), yaml = h("details", { class: "card yaml" }, h("summary", {}, "YAML"), text);
+  let progress = null, offered = "";
   main.replaceChildren(h("section", { class: "page machine" }, head, buttons, strip, body));
   drawScale(scale, range, (at) => label(at, 8));
   strip.style.setProperty("--days", "14");
@@ -84,6 +85,14 @@ export function machine(main, [namespace, name]) {
     const offers = JSON.stringify([rights, killSwitch]);
     if (offers !== offered) show(buttons, actionButtons(row, rights, killSwitch));
     offered = offers;
+  }
+
+  // The YAML stays in its place: what is drawn again loses its scroll position, the focus and the selection.
+  function drawCards(written, ...cards) {
+    if (text.textContent !== written) text.textContent = written;
+    if (yaml.parentNode !== body) show(body, yaml);
+    while (body.firstChild !== yaml) body.firstChild.remove();
+    yaml.before(...cards.filter(Boolean));
   }
 
   function drawGone() {
@@ -106,11 +115,9 @@ export function machine(main, [namespace, name]) {
       const found = await get(path);
       drawHead(found.row);
       drawButtons(found);
-      const yaml = h("details", { class: "card yaml", open: yamlOpen }, h("summary", {}, "YAML"), h("pre", { tabindex: "0" }, found.yaml));
-      yaml.addEventListener("toggle", () => { yamlOpen = yaml.open; });
       progress = found.leaving && leaving(found.leaving);
-      show(body, progress?.element, why(found.why),
-        h("div", { class: "stack" }, summary(found.row), conditions(found.conditions)), events(found.events), yaml);
+      drawCards(found.yaml, progress?.element, why(found.why),
+        h("div", { class: "stack" }, summary(found.row), conditions(found.conditions)), events(found.events));
       await line();
     } catch (error) {
       if (error.status === 404) drawGone();

@@ -16,11 +16,18 @@ const main = document.getElementById("main"), nav = document.getElementById("nav
 let current = { close: () => {} };
 
 function page() {
-  const path = location.pathname;
+  const path = location.pathname.replace(/\/+$/, "");
   const found = PAGES.find(([address]) => path === address);
   if (found) return [found[2], []];
   const [, kind, ...words] = path.split("/").map(decoded);
-  return kind === "machine" && words.length === 2 ? [machine, words] : [fleet, []];
+  if (kind === "machine" && words.length === 2) return [machine, words];
+  return path ? [missing, []] : [fleet, []];
+}
+
+function missing(main) {
+  show(main, h("section", { class: "page closed" }, h("h1", {}, "No such page"),
+    h("p", {}, `The console has no page ${location.pathname}.`), h("a", { class: "back", href: "/fleet" }, "‹ Fleet")));
+  return { title: "No such page", close: () => {} };
 }
 
 function decoded(word) {
