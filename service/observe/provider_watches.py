@@ -70,7 +70,7 @@ class ProviderWatches:
             informer = self._open(resource)
         if not informer.is_synced and informer.error is None:  # a watch that is known to fail is not waited for
             with suppress(Unavailable):
-                await informer.synced(within=SYNC_SECONDS)
+                await informer.listed(pause=SYNC_SECONDS)
         if informer.is_synced:
             return informer
         error = informer.error or Unavailable(f"{resource.label} cannot be listed: no answer")

@@ -149,7 +149,7 @@ class Watches:
         tasks = [self._factory.run(informer) for informer in (machines, clusters, rules) if informer is not None]
         try:
             for informer in (machines, clusters):
-                await informer.synced(within=SYNC_SECONDS)
+                await informer.listed(pause=SYNC_SECONDS)
         except BaseException:
             for task in tasks:
                 task.cancel()

@@ -84,6 +84,22 @@ class Informer:
         except TimeoutError:
             raise Unavailable(f"{self.resource.label} cannot be listed: {self.error or 'no answer'}") from None
 
+    async def listed(self, pause: float) -> None:
+        """Likewise, however long lists are; `Unavailable` if no page comes for so many seconds, or a list fails."""
+        while True:
+            pages = self._pages
+            try:
+                await self.synced(within=pause)
+            except Unavailable:
+                if self._pages == pages or self.error is not None:
+                    raise
+            else:
+                return
+
+    @property
+    def _pages(self) -> int:
+        return sum(reflector.pages for reflector in self._reflectors.values())
+
     @property
     def error(self) -> KubeError | None:
         """Why a watch is not connected; None if all are."""

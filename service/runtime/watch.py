@@ -29,7 +29,7 @@ from service.runtime.key import Key
 
 log = structlog.get_logger()
 
-PAGE = 100
+PAGE = 250
 """A page of larger ones takes more memory for a moment than the cache does for long, and the process keeps it."""
 # A list that is older than the cache comes from a lagging server; if it stays older, from a restored backup.
 MAX_STALE_LISTS = 4
@@ -112,6 +112,8 @@ class Reflector:
         relisting: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         self.synced = asyncio.Event()
+        self.pages = 0
+        """How many pages of lists have come, so that a long list can be told from one that does not come."""
         self.error: KubeError | None = None
         """Why there is no connection now; None if there is one."""
         self.on_restart: Callable[[str], None] | None = None
@@ -195,7 +197,7 @@ class Reflector:
         self._cache.forget_versions()
 
     async def _relist(self) -> int:
-        page = await self._source.list_page(None)
+        page = await self._page(None)
         version = version_of({"metadata": {"resourceVersion": page.resource_version}})
         self._check_fresh(version)
         seen: set[Key] = set()
@@ -205,9 +207,14 @@ class Reflector:
                 await self._pace.spent(0)
             if page.more is None:
                 break
-            page = await self._source.list_page(page.more)
+            page = await self._page(page.more)
         self._cache.keep_only(seen, version)
         return version
+
+    async def _page(self, more: str | None) -> Page:
+        page = await self._source.list_page(more)
+        self.pages += 1
+        return page
 
     def _check_fresh(self, version: int) -> None:
         if version >= self._cache.newest:

@@ -27,8 +27,8 @@ class Unlisted:
     def __init__(self, error, failures):
         self.error, self.failures = error, failures
 
-    async def synced(self, within):
-        await asyncio.sleep(within)
+    async def listed(self, pause):
+        await asyncio.sleep(pause)
         raise Unavailable("cannot be listed")
 
 

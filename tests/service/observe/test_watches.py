@@ -41,6 +41,9 @@ class Cache:
         except TimeoutError:
             raise Unavailable("cannot be listed") from None
 
+    async def listed(self, pause):
+        await self.synced(pause)
+
     @property
     def is_synced(self):
         return self.complete.is_set()

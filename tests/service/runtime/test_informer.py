@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import structlog
 
+from service.kube.client import Page
+from service.kube.errors import KubeError, Unavailable
 from service.kube.resource import CONFIG_MAPS, NODES
 from service.runtime.informer import Informer
 from service.runtime.key import Key
@@ -56,3 +58,47 @@ async def test_what_a_watch_logs_is_not_said_of_the_object_that_needed_it_first(
         async with running(Informer(server, NODES).run()):
             await until(lambda: bound)
     assert bound == [{}]
+
+
+@pytest.mark.parametrize(
+    ("pages", "error", "complete"), [(3, None, True), (0, None, False), (3, Unavailable("expired"), False)]
+)
+async def test_a_long_list_is_waited_for_as_long_as_its_pages_come(pages: int, error: KubeError | None, complete: bool):
+    informer = Informer(NOWHERE, NODES)
+    (reflector,) = informer._reflectors.values()
+    left = pages
+
+    async def synced(within: float | None = None) -> None:
+        nonlocal left
+        if left == 0 and pages:
+            return
+        left -= 1
+        reflector.pages += 1 if pages else 0
+        reflector.error = error
+        raise Unavailable(f"no complete list within {within} s")
+
+    informer.synced = synced  # type: ignore[method-assign]
+    if complete:
+        await informer.listed(pause=15.0)
+        return
+    with pytest.raises(Unavailable):
+        await informer.listed(pause=15.0)
+
+
+async def test_the_pages_of_a_list_are_counted():
+    class Server:
+        async def list_page(self, *_args: Any, **_options: Any) -> Page:
+            left.pop()
+            return Page([raw("", str(len(left)))], "7", "more" if left else None)
+
+        async def watch(self, *_args: Any, **_options: Any) -> Any:
+            await asyncio.Event().wait()
+            yield
+
+    left = [1, 2, 3]
+    server: Any = Server()
+    informer = Informer(server, NODES)
+    async with running(informer.run()):
+        await informer.listed(pause=15.0)
+    assert informer._pages == 3
+    assert len(informer) == 3
