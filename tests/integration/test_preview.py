@@ -48,6 +48,13 @@ async def desk(small_cluster: LocalCluster, namespace: str) -> str:
 
 
 @pytest.fixture
+async def empty(small_cluster: LocalCluster, namespace: str) -> str:
+    """A namespace without ScheduledMachines, on a server that has the kind."""
+    async with served(small_cluster):
+        return namespace
+
+
+@pytest.fixture
 async def closed_desk(small_cluster: LocalCluster, namespace: str) -> str:
     """desk-7 is closed on the dates of two calendars, neither of which exists yet."""
     ours = {"name": "holidays"}
@@ -117,12 +124,12 @@ async def test_on_a_local_control_plane_the_period_begins_at_the_time_of_its_ope
 
 
 async def test_what_the_cluster_does_not_have_exits_2(
-    small_cluster: LocalCluster, namespace: str, capsys: pytest.CaptureFixture[str]
+    small_cluster: LocalCluster, empty: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await preview(small_cluster, "desk-8", "-n", namespace) == 2
+    assert await preview(small_cluster, "desk-8", "-n", empty) == 2
     assert 'scheduledmachines.5spot.finos.org "desk-8" not found' in capsys.readouterr().err
-    assert await preview(small_cluster, "-n", namespace) == 2
-    assert f"there is no ScheduledMachine in namespace {namespace}" in capsys.readouterr().err
+    assert await preview(small_cluster, "-n", empty) == 2
+    assert f"there is no ScheduledMachine in namespace {empty}" in capsys.readouterr().err
 
 
 async def test_calendars_of_the_cluster_close_days_and_are_named_in_the_table(
