@@ -21,7 +21,7 @@ from service.kube.errors import Forbidden, KubeError, NotFound
 
 PAGES: Final = ("/", "/fleet", "/week", "/machine/{namespace}/{name}", "/calendars", "/overrides", "/report")
 FOR_SCRIPTS: Final = ("api", "static")
-"""What addresses begin with that nobody types."""
+"""What the addresses begin with that scripts ask for, and users do not type."""
 TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 STATUSES: Final[Mapping[type[Exception], int]] = {NotFound: 404, Forbidden: 403, RefusedError: 403, PointlessError: 409}
 
