@@ -99,7 +99,8 @@ class Cache:
         self._monotonic = monotonic
         self._budget = budget
         self._bytes = 0
-        self._packing = Packing()
+        # A server that is not trusted could send millions of objects that are alike within its budget.
+        self._packing = Packing(compress=budget is None)
         self._records: dict[Key, _Record] = {}
         self._terms: dict[tuple[str, str], set[Key]] = {}
         self._tombstones: dict[str, tuple[float, int]] = {}

@@ -44,9 +44,13 @@ class PackingSample:
 
 
 class Packing:
-    """Packs the objects of one cache, and takes a sample from among them now and then, as they change over time."""
+    """Packs the objects of one cache, and takes a sample from among them now and then, as they change over time.
 
-    def __init__(self) -> None:
+    Without `compress` a packed object is as long as its JSON, so that its length bounds what it costs besides.
+    """
+
+    def __init__(self, *, compress: bool = True) -> None:
+        self._compress = compress
         self._packed = 0
         self._renew_at = MANY
         self._sample: PackingSample | None = None
@@ -59,7 +63,7 @@ class Packing:
         """
         text = orjson.dumps(value)
         self._packed += 1
-        if kept < MANY or len(text) < SMALL:
+        if not self._compress or kept < MANY or len(text) < SMALL:
             return bytes(memoryview(text)), None
         if self._sample is None or self._packed >= self._renew_at:
             self._sample = PackingSample(text)

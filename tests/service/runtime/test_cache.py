@@ -1,6 +1,7 @@
 """The cache: the newest word wins, in whatever order words arrive."""
 
 import itertools
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -373,6 +374,14 @@ def test_deleting_an_unreadable_object_removes_its_mark_too(cache, changes):
     cache.mark_unreadable(thing(10, name="never known"), Defect.MALFORMED, "no uid")
     cache.keep_only(set(), 11)
     assert cache.unreadable(Key("a", "never known")) is None
+
+
+def test_objects_that_are_alike_count_in_full():
+    cache = Cache(budget=200 * 1000)
+    for number in range(400):
+        with suppress(Unavailable):
+            cache.upsert(thing(number + 1, name=f"x-{number}", uid=f"u-{number}", text="a" * 900))
+    assert 180 < len(cache) < 220
 
 
 def test_unreadable_objects_count_towards_the_budget():
